@@ -19,3 +19,23 @@ class DeviceError(InputError):
 
 class NonFiniteLoss(ArithmeticError):
     """A loss became NaN or infinite; the message names the step."""
+
+
+class RepresentationCollapse(RuntimeError):
+    """The embeddings no longer tell their inputs apart; the message names every sign that was found."""
+
+
+class DegenerateTemperature(InputError):
+    """A temperature is not a positive number, or below the floor that the objective was given."""
+
+
+class MetricMismatch(InputError):
+    """An index would compare vectors by another measure than the one they were trained with."""
+
+
+class TooFewNegatives(InputError):
+    """A row of the loss has fewer negatives than the objective demands; the message names the row."""
+
+
+class StaleIndex(InputError):
+    """Vectors of one encoder would be compared with vectors of another; the message names both versions."""

@@ -1,0 +1,221 @@
+"""The commands. Each parses, calls one function of the package, and prints; errors of input become one sentence.
+
+Exit codes: 0 done, 2 unusable input or a loss that is not finite, 130 interrupted.
+"""
+
+import argparse
+import importlib
+import sys
+import warnings
+from dataclasses import fields
+
+from .errors import InputError, NonFiniteLoss
+from .layers import POOLINGS
+from .masks import MODES
+from .optim import SCHEDULES
+from .ranks import speaker
+from .training.config import INTEGERS, POSITIVES, TrainingConfig, nearest
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, with the nearest suggestion for a mistyped choice or command."""
+
+    def _check_value(self, action, value):
+        if action.choices is not None and value not in action.choices:
+            name = "command" if action.dest == "command" else "/".join(action.option_strings)
+            allowed = ", ".join(map(str, action.choices))
+            raise argparse.ArgumentError(
+                None, f"{name} {value!r} is not one of {allowed}{nearest(value, action.choices)}"
+            )
+
+    def error(self, message):
+        self.exit(2, f"{speaker()}{self.prog}: {message}\n")
+
+
+def parser():
+    """The argument parser of all commands."""
+    top = Parser(
+        prog="nano-simcse",
+        description="Sentence embeddings from dropout, by hand in NumPy.",
+        epilog="example: nano-simcse train && nano-simcse search 'singular value decomposition of a matrix'",
+    )
+    commands_ = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
+
+    def add(name, summary, example):
+        sub = commands_.add_parser(
+            name, help=summary, description=summary, epilog=f"example: {example}",
+            formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
+        )  # fmt: skip
+        return sub
+
+    _train_arguments(add("train", "train a sentence encoder", TRAIN_EXAMPLE))
+
+    encode = add("encode", "embed every line of a file", "nano-simcse encode lines.txt --out x.npy")
+    encode.add_argument("file", metavar="FILE", help="one sentence a line, also .gz; - reads standard input")
+    encode.add_argument("--out", required=True, metavar="X.npy", help="where to write the float32 array (n, D)")
+    encode.add_argument("--normalize", action="store_true", help="scale every row to length 1")
+    encode.add_argument("--batch-size", type=int, default=64, metavar="N", help="rows at once (default 64)")
+    encode.add_argument("--max-length", type=int, metavar="T", help="tokens kept of a sentence (default: the model's)")
+
+    evaluate = add("evaluate", "score STS files: Spearman and Pearson x 100",
+                   "nano-simcse evaluate stsb-test.tsv sts12-test.tsv --model runs/001-dropout")  # fmt: skip
+    evaluate.add_argument("files", metavar="FILE.tsv", nargs="+", help="columns sentence1, sentence2, score[, subset]")
+    evaluate.add_argument("--pooling", choices=POOLINGS, metavar="|".join(POOLINGS),
+                          help="how a sentence vector is read (default: the model's)")  # fmt: skip
+    evaluate.add_argument("--max-length", type=int, metavar="T", help="tokens kept (default: the model's)")
+
+    search = add("search", "find the texts closest to a query",
+                 'nano-simcse search "singular value decomposition of a matrix" -k 5')  # fmt: skip
+    search.add_argument("query", metavar="QUERY")
+    search.add_argument("--corpus", metavar="FILE", help="one text a line; default: the documentation of your Python")
+    search.add_argument("-k", type=int, default=10, help="number of answers (default 10)")
+    search.add_argument("--weight", type=_number(float), metavar="W",
+                        help="weight of the embeddings beside BM25 (default: as the run chose, else 0.5)")  # fmt: skip
+    which = search.add_mutually_exclusive_group()
+    which.add_argument("--dense", action="store_true", help="embeddings alone")
+    which.add_argument("--lexical", action="store_true", help="BM25 alone")
+
+    diagnose = add("diagnose", "the geometry of embeddings, with a verdict in words",
+                   "nano-simcse diagnose sentences.txt")  # fmt: skip
+    diagnose.add_argument("file", metavar="FILE", help="one sentence a line, or pairs (.tsv .csv .jsonl) for alignment")
+
+    export = add("export", "write a folder for sentence-transformers and transformers",
+                 "nano-simcse export runs/001-dropout --to my-model")  # fmt: skip
+    export.add_argument("model", metavar="MODEL", help="run folder, or any other model")
+    export.add_argument("--to", required=True, metavar="DIR", help="new or empty folder to write")
+
+    download = add("download", "fetch public sets and models", "nano-simcse download stsb --to data")
+    download.add_argument("names", metavar="NAME", nargs="+", help="stsb, sts, sickr, nli, wiki1m, or a model's hub id")
+    download.add_argument("--to", default="data", metavar="DIR", help="folder for the files of a set (default data)")
+
+    info = add("info", "what a model folder holds", "nano-simcse info runs/001-dropout")
+    info.add_argument("model", metavar="DIR", nargs="?", help="default: the newest run in ./runs")
+
+    for sub in (encode, evaluate, search, diagnose):
+        sub.add_argument("--model", metavar="DIR", help="folder, package:NAME or hub id (default: newest run)")
+    for sub in (encode, evaluate, search, diagnose):
+        sub.add_argument("--device", default="cpu", metavar="D", help="cpu, cuda or cuda:i (default cpu)")
+    for sub in (evaluate, search, diagnose, info):
+        sub.add_argument("--json", action="store_true", help="make the last line of output one JSON object")
+    return top
+
+
+TRAIN_EXAMPLE = "nano-simcse train wiki.txt --positives dropout --steps 500 --dev stsb-dev.tsv --out runs/wiki"
+
+
+def _train_arguments(sub):
+    sub.add_argument("files", metavar="FILE", nargs="*", help="text, one sentence a line (also .gz), or .tsv .csv "
+                     ".jsonl of pairs or triples; none: the docstrings of the installed scientific stack")  # fmt: skip
+    sub.add_argument("--config", metavar="FILE", help="options from a .toml or .json file; the command line wins")
+    default = TrainingConfig()
+    for field in fields(TrainingConfig):
+        name, value = "--" + field.name.replace("_", "-"), getattr(default, field.name)
+        shown = "none" if field.name == "init" else "chosen from the positives" if value is None else value
+        options = {"dest": field.name, "default": argparse.SUPPRESS, "help": f"{HELP[field.name]} (default {shown})"}
+        if field.name == "head":
+            sub.add_argument(name, action=argparse.BooleanOptionalAction, **options)
+        elif field.name in CHOICES:
+            sub.add_argument(name, choices=CHOICES[field.name], metavar="|".join(CHOICES[field.name]), **options)
+        elif field.name in TEXTS:
+            sub.add_argument(name, metavar=TEXTS[field.name], **options)
+        else:
+            kind = int if field.name in INTEGERS else float
+            sub.add_argument(name, type=_number(kind), metavar="N" if kind is int else "X", **options)
+    sub.add_argument("--dev", metavar="FILE", help="STS file to choose the best checkpoint by and to report on")
+    sub.add_argument("--out", metavar="DIR", help="run folder (default runs/NNN-positives)")
+    sub.add_argument("--resume", action="store_true", help="go on with the run in --out")
+    sub.add_argument("--overwrite", action="store_true", help="replace the run in --out")
+    sub.add_argument("--compare", action="store_true", help="train once for every kind of positives, side by side")
+    sub.add_argument("--json", action="store_true", help="make the last line of output one JSON object")
+
+
+CHOICES = {"positives": POSITIVES, "masks": MODES, "pooling": POOLINGS, "schedule": SCHEDULES}
+TEXTS = {"device": "D", "init": "MODEL"}
+HELP = {
+    "init": "model to go on from: a folder, package:NAME or a hub id; its vocabulary and shape are kept",
+    "positives": "what belongs together: one sentence under two masks, two texts, two windows of a text",
+    "layers": "transformer layers",
+    "width": "width of the encoder",
+    "heads": "attention heads",
+    "vocab": "size of the WordPiece vocabulary",
+    "steps": "training steps",
+    "epochs": "length of the run in passes over the text, instead of --steps",
+    "batch": "examples per step",
+    "chunk": "examples held in memory at a time, for a batch that does not fit; 0 for all",
+    "queue": "keys of earlier steps that are negatives too; 0 for none",
+    "momentum": "with --queue: how slowly the encoder of the keys follows",
+    "temperature": "temperature of InfoNCE",
+    "lr": "peak learning rate",
+    "warmup": "share of the steps over which the rate rises",
+    "schedule": "decay of the learning rate",
+    "weight_decay": "decoupled weight decay",
+    "clip": "limit of the gradient norm",
+    "dropout": "dropout rate",
+    "masks": "a mask of its own for every view, one for all, or none",
+    "max_length": "tokens kept of a text",
+    "pooling": "how a sentence vector is read",
+    "head": "tanh head on the pooled vector while training",
+    "log_weight": "added to the logits of a row's own hard negative",
+    "mlm_weight": "weight of the masked-language-model loss",
+    "eval_every": "steps between evaluations and checkpoints",
+    "seed": "of the parameters, the batches and the masks",
+    "threads": "worker threads",
+    "device": "cpu, cuda or cuda:i",
+}
+
+
+def _number(kind):
+    def convert(text):
+        try:
+            return kind(text)
+        except ValueError:
+            expected = "a whole number" if kind is int else "a number"
+            raise argparse.ArgumentTypeError(f"{text!r} is not {expected}") from None
+
+    return convert
+
+
+def parse(argv=None):
+    """The arguments; an option that does not exist ends the program with the nearest one that does."""
+    top = parser()
+    arguments, unknown = top.parse_known_args(argv)
+    if unknown:
+        sub = next(a for a in top._actions if a.dest == "command").choices[arguments.command]
+        options = [name for action in sub._actions for name in action.option_strings]
+        sub.error(f"{unknown[0]!r} is not an argument of {arguments.command}{nearest(unknown[0], options)}")
+    return arguments
+
+
+def main(argv=None):
+    """Run one command; returns the exit code."""
+    sys.stdout.reconfigure(errors="replace") if hasattr(sys.stdout, "reconfigure") else None
+    warnings.showwarning = _note
+    try:
+        arguments = parse(argv)
+        # imported here, so that --help does not wait for scipy, matplotlib and tokenizers
+        run = getattr(importlib.import_module(".commands", __package__), arguments.command)
+        return run(arguments) or 0
+    except (InputError, NonFiniteLoss) as error:
+        return _fail(error, 2)
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+    except MemoryError as error:  # CuPy's is one too
+        return _fail(f"out of memory; a smaller model, batch, chunk, queue or max_length needs less ({error})", 2)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output has gone; there is nobody to tell
+        return 0
+    except OSError as error:
+        where = f" {error.filename!r}" if error.filename else ""
+        return _fail(f"cannot read or write{where}: {error.strerror or error}", 2)
+
+
+def _note(message, category, *_):
+    """A warning as one line; overflow on the way to a loss that is not finite is told by the error that follows."""
+    if not issubclass(category, RuntimeWarning):
+        print(f"nano-simcse: note: {message}", file=sys.stderr)
+
+
+def _fail(error, code):
+    print(f"{speaker()}nano-simcse: {error}", file=sys.stderr, flush=True)
+    return code
+

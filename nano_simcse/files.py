@@ -1,0 +1,79 @@
+"""Where files go and how they get there: whole or not at all.
+
+A reader of a file written through `atomic_write` sees the old file or the new one, never half of either,
+because the name changes hands in one `os.replace` after the last byte is written.
+"""
+
+import errno
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+APPLICATION = "nano_simcse"
+NO_ROOM = {errno.ENOSPC, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)}  # said of the file being written
+WRITING = ".writing-"  # how the name of a file begins until it is complete
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
+    """Give a temporary path beside `path`; rename it to `path` on success, remove it on any failure.
+
+        with atomic_write("model/config.json") as temporary:
+            temporary.write_text(text, encoding="utf-8")
+
+    Missing parent folders are created. The temporary name ends like `path` does, for writers that look at
+    the suffix. Raises what the body raises, and OSError (disk full, no permission) that names `path`, never
+    the temporary one; `path` is then what it was before.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # The same folder, because a rename is atomic only within one file system.
+    try:
+        handle, name = tempfile.mkstemp(prefix=WRITING, suffix="-" + path.name, dir=path.parent)
+    except OSError as error:
+        error.filename = str(path)
+        raise
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        # mkstemp makes the file private; a finished file gets the rights any new file would have.
+        temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
+        yield temporary
+        os.replace(temporary, path)
+    except BaseException as error:
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+        if isinstance(error, OSError) and _is_about(error, name):
+            error.filename, error.filename2 = str(path), None
+        raise
+
+
+def user_cache_folder() -> Path:
+    """Folder for results that can be rebuilt; it need not exist yet.
+
+    In this order: $NANO_SIMCSE_CACHE as it is, $XDG_CACHE_HOME/nano_simcse, on Windows
+    %LOCALAPPDATA%/nano_simcse, on macOS ~/Library/Caches/nano_simcse, elsewhere ~/.cache/nano_simcse.
+    An empty variable counts as unset.
+    """
+    if own := os.environ.get("NANO_SIMCSE_CACHE"):
+        return Path(own).expanduser()
+    if base := os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA"):
+        return Path(base) / APPLICATION
+    home = Path(os.path.expanduser("~"))
+    return (home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache") / APPLICATION
+
+
+def _is_about(error: OSError, temporary: str) -> bool:
+    if error.filename is None:
+        return error.errno in NO_ROOM
+    return str(error.filename) == temporary
+
+
+def _umask() -> int:
+    # The mask can be read only by setting it.
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,24 @@
+"""The linear layer.
+
+Forward      y = x W + b            x (M, Din), W (Din, Dout), b (Dout,) -> y (M, Dout)
+
+Backward     y_mo = sum_i x_mi W_io + b_o, so with dy = dL/dy:
+             dL/dx_mi = sum_o dy_mo W_io        dx = dy W^T
+             dL/dW_io = sum_m x_mi dy_mo        dW = x^T dy
+             dL/db_o  = sum_m dy_mo             db = column sums of dy
+"""
+
+
+def linear(x, weight, bias):
+    """y = x weight + bias.
+
+    x (M, Din), weight (Din, Dout), bias (Dout,). Returns (y (M, Dout), backward);
+    backward(dy) -> (dx, dweight, dbias).
+    """
+    y = x @ weight
+    y += bias
+
+    def backward(dy):
+        return dy @ weight.T, x.T @ dy, dy.sum(axis=0)
+
+    return y, backward

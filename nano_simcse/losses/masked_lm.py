@@ -1,0 +1,35 @@
+"""Masked language modelling: name the token that was hidden.
+
+Forward      loss = mean_m ( log sum_v exp z_mv - z_m,target )
+
+Backward     dL/dz_mv = (p_mv - 1[v = target_m]) / n,     p = softmax of the row
+
+Source: Devlin et al., arXiv 1810.04805; SimCSE adds it with a small weight, arXiv 2104.08821, Appendix D.
+"""
+
+from ..backend import array_module
+from ..errors import InputError
+
+
+def masked_lm(logits, targets):
+    """Mean softmax cross-entropy over n masked tokens.
+
+    logits (n, V); targets (n,) integer ids in [0, V). Returns (loss 0-d, backward); backward() -> dlogits (n, V).
+    Raises InputError for an empty batch or shapes that do not fit.
+    """
+    if logits.ndim != 2 or targets.shape != logits.shape[:1] or logits.shape[0] == 0:
+        raise InputError(f"logits {logits.shape} and targets {targets.shape} must be (n, V) and (n,) with n >= 1")
+    xp, n = array_module(logits), logits.shape[0]
+    rows = xp.arange(n)
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    e = xp.exp(shifted)
+    total = e.sum(axis=1, keepdims=True)
+    loss = (xp.log(total[:, 0]) - shifted[rows, targets]).mean()
+
+    def backward():
+        dlogits = e / total
+        dlogits[rows, targets] -= logits.dtype.type(1)
+        dlogits *= logits.dtype.type(1 / n)
+        return dlogits
+
+    return loss, backward

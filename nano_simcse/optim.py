@@ -1,0 +1,134 @@
+"""Optimisers on flat buffers, learning-rate schedules and gradient clipping.
+
+SGD      theta <- theta - lr g                             with momentum: u <- mu u + g, theta <- theta - lr u
+
+Adam     m <- b1 m + (1 - b1) g                            first moment
+         v <- b2 v + (1 - b2) g^2                          second moment
+         theta <- theta - lr m^ / (sqrt(v^) + eps)         m^ = m / (1 - b1^t), v^ = v / (1 - b2^t)
+
+         Without the two corrections the first steps would be about (1 - b1) / sqrt(1 - b2) = 3.2 times too long
+         relative to the moments' true size, because both start at zero.
+
+AdamW    theta <- theta - lr wd theta first, then Adam: decay acts on the weights, not through the moments.
+
+Sources: Kingma and Ba, arXiv 1412.6980; Loshchilov and Hutter, arXiv 1711.05101.
+"""
+
+import math
+
+from .backend import array_module, row_blocks
+from .errors import InputError
+
+
+class SGD:
+    """Stochastic gradient descent on a flat buffer, with optional momentum."""
+
+    def __init__(self, parameters, momentum=0.0):
+        self.parameters, self.momentum = parameters, momentum
+        self.velocity = parameters.zeros_like() if momentum else None
+
+    def step(self, gradients, lr):
+        """One update of the parameters in place; gradients: Parameters of the same layout."""
+        direction = gradients.flat
+        if self.momentum:
+            self.velocity.flat *= direction.dtype.type(self.momentum)
+            self.velocity.flat += direction
+            direction = self.velocity.flat
+        flat = self.parameters.flat
+        flat -= direction * direction.dtype.type(lr)
+
+    def buffers(self):
+        """Name -> Parameters of what must be saved to resume."""
+        return {} if self.velocity is None else {"velocity": self.velocity}
+
+
+class AdamW:
+    """Adam with decoupled weight decay on a flat buffer.
+
+    parameters: Parameters, updated in place. weight_decay: wd, applied to every parameter. `steps` counts updates
+    and is part of the state. Adam is AdamW with weight_decay 0.
+    """
+
+    def __init__(self, parameters, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0):
+        self.parameters, self.betas, self.eps, self.weight_decay = parameters, betas, eps, weight_decay
+        self.m, self.v = parameters.zeros_like(), parameters.zeros_like()
+        self.steps = 0
+
+    def step(self, gradients, lr):
+        """One update in place, block by block so that each number is read once.
+
+        The corrections move into two scalars: lr m^ / (sqrt(v^) + eps) = c m / (sqrt(v) + eps'), with
+        c = lr sqrt(1 - b2^t) / (1 - b1^t) and eps' = eps sqrt(1 - b2^t).
+        """
+        self.steps += 1
+        flat, number = self.parameters.flat, self.parameters.flat.dtype.type
+        b1, b2 = self.betas
+        root = math.sqrt(1 - b2**self.steps)
+        size, eps = number(lr * root / (1 - b1**self.steps)), number(self.eps * root)
+        xp = array_module(flat)
+        for block in row_blocks(flat):
+            theta, g, m, v = flat[block], gradients.flat[block], self.m.flat[block], self.v.flat[block]
+            update = g - m
+            update *= number(1 - b1)
+            m += update
+            xp.multiply(g, g, out=update)
+            update -= v
+            update *= number(1 - b2)
+            v += update
+            xp.sqrt(v, out=update)
+            update += eps
+            xp.divide(m, update, out=update)
+            update *= size
+            if self.weight_decay:
+                theta *= number(1 - lr * self.weight_decay)
+            theta -= update
+
+    def buffers(self):
+        """Name -> Parameters of what must be saved to resume (besides `steps`)."""
+        return {"m": self.m, "v": self.v}
+
+
+class Adam(AdamW):
+    """Adam: AdamW without decay."""
+
+    def __init__(self, parameters, betas=(0.9, 0.999), eps=1e-8):
+        super().__init__(parameters, betas, eps, weight_decay=0.0)
+
+
+def global_norm(gradients):
+    """Euclidean length of the whole gradient, a 0-d array."""
+    flat = gradients.flat
+    return array_module(flat).sqrt(flat @ flat)
+
+
+def clip_global_norm(gradients, limit):
+    """Scale the gradients in place so that their global norm is at most `limit`; returns the norm before, 0-d.
+
+    No value is looked at on the host: the factor limit / max(norm, limit) is computed where the gradients are.
+    """
+    xp, limit = array_module(gradients.flat), gradients.flat.dtype.type(limit)
+    norm = global_norm(gradients)
+    gradients.flat[...] *= limit / xp.maximum(norm, limit)
+    return norm
+
+
+SCHEDULES = ("constant", "linear", "cosine")
+
+
+def learning_rate(peak, step, total, warmup=0, schedule="linear"):
+    """Rate of step 0 <= step < total: rises linearly over `warmup` steps, then decays towards 0.
+
+    linear: peak * (share of steps left); cosine: peak * (1 + cos(pi * share done)) / 2; constant: peak.
+    Raises InputError for another schedule.
+
+    >>> [learning_rate(1.0, s, 4, warmup=2) for s in range(4)]
+    [0.5, 1.0, 1.0, 0.5]
+    """
+    if schedule not in SCHEDULES:
+        raise InputError(f"schedule {schedule!r} is not one of {', '.join(SCHEDULES)}")
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    done = (step - warmup) / max(1, total - warmup)
+    if schedule == "linear":
+        return peak * (1 - done)
+    return peak * (1 + math.cos(math.pi * done)) / 2 if schedule == "cosine" else peak

@@ -1,0 +1,60 @@
+"""The encoder a run begins with: a fresh one, or one that is there already.
+
+From a loaded encoder come its tokenizer, its architecture and its parameters. The run's own options say the rest:
+pooling, length, and which heads are trained. `head` with a checkpoint that has one (BERT's pooler, or the head of an
+earlier run) goes on from it; with a checkpoint that has none, it begins fresh; without `head` the checkpoint's is
+left out. The masked-language-model head follows `mlm_weight` in the same way.
+"""
+
+from dataclasses import fields, replace
+
+from ..backend import to_device, to_host
+from ..data.tokenizer import Tokenizer
+from ..encoder import EncoderConfig, init_parameters
+from ..errors import InputError
+from ..model import SentenceEncoder, new_encoder
+from ..parameters import Parameters
+from .config import TrainingConfig
+
+OF_THE_CHECKPOINT = ("layers", "width", "heads", "vocab")
+
+
+def initial_encoder(config, texts, device, folder=None):
+    """SentenceEncoder to train: of the run in `folder` where it is given (to resume; its parameters are those of the
+    best checkpoint until the state is restored), of config.init, or new with a vocabulary learned from `texts`.
+
+    Raises InputError where an option contradicts the checkpoint, and as SentenceEncoder.load does.
+    """
+    if config.init is None:
+        tokenizer = Tokenizer.load(folder) if folder else Tokenizer.train(texts, config.vocab)
+        architecture = EncoderConfig(
+            vocab_size=tokenizer.vocab_size,
+            layers=config.layers,
+            width=config.width,
+            heads=config.heads,
+            max_positions=config.max_length,
+            head=config.head,
+            mlm=config.mlm_weight > 0,
+        )
+        return new_encoder(architecture, tokenizer, config.pooling, config.max_length, config.seed, device)
+    if folder:
+        return SentenceEncoder.load(folder, device)
+    default = {field.name: field.default for field in fields(TrainingConfig)}
+    for name in OF_THE_CHECKPOINT:
+        if getattr(config, name) != default[name]:
+            raise InputError(f"{name} is {getattr(config, name)}, but with init it is the checkpoint's; leave it out")
+    return with_heads(SentenceEncoder.load(config.init), config, device)
+
+
+def with_heads(encoder, config, device="cpu"):
+    """`encoder` with the heads, the pooling and the length of the run; parameters that both have are kept, bit for
+    bit, and others drawn from the run's seed."""
+    wanted = replace(encoder.config, head=config.head, mlm=config.mlm_weight > 0)
+    params = init_parameters(wanted, config.seed)
+    for name, view in params.items():
+        if name in encoder.params:
+            view[...] = to_host(encoder.params[name])
+    params = Parameters(params.shapes, to_device(params.flat, device))
+    return SentenceEncoder(
+        params, wanted, encoder.tokenizer, config.pooling, config.max_length, device, encoder.normalize
+    )

@@ -1,0 +1,108 @@
+"""What a model can do, in numbers: recall on held-out pairs, the shape of the cloud, agreement with a dev file."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..evaluation import evaluate_sts, gold_ranks, paired_recall, recall_at_k
+from ..geometry import alignment, effective_rank, mean_pair_cosine, uniformity
+from ..retrieval import LexicalIndex, fuse
+
+FUSION_WEIGHTS = (0.5, 0.4, 0.3, 0.2, 0.1)  # of the dense scores; equal weights first, which wins a tie
+MEASURES = {
+    "recall_at_1": "recall@1 (%)",
+    "alignment": "alignment",
+    "uniformity": "uniformity",
+    "mean_pair_cosine": "mean pair cosine",
+    "effective_rank": "effective rank",
+    "dev_spearman": "dev Spearman",
+}
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Held-out pairs (query, target) and, optionally, STS pairs of a dev file."""
+
+    pairs: list
+    dev: list | None = None
+
+    def measure(self, encoder):
+        """{measure: value} of MEASURES, in their order; without pairs or dev file their measures are absent.
+
+        recall_at_1: percent of queries whose own target is the nearest of all targets; alignment: of the pairs;
+        the rest: over queries and targets together.
+        """
+        result = {}
+        if self.pairs:
+            queries, targets = self.embed(encoder)
+            cloud = np.concatenate([queries, targets])
+            result = {
+                "recall_at_1": round(paired_recall(queries, targets)["recall_at_1"], 4),
+                "alignment": alignment(queries, targets),
+                "uniformity": uniformity(cloud),
+                "mean_pair_cosine": mean_pair_cosine(cloud),
+                "effective_rank": effective_rank(cloud),
+            }
+        if self.dev:
+            result["dev_spearman"] = evaluate_sts(encoder, self.dev)["spearman"]
+        return result
+
+    def embed(self, encoder):
+        """Embeddings of the queries and of the targets."""
+        texts = [pair[0] for pair in self.pairs] + [pair[1] for pair in self.pairs]
+        embeddings = encoder.encode(texts, show_progress_bar=False)
+        return embeddings[: len(self.pairs)], embeddings[len(self.pairs) :]
+
+    def search_scores(self, encoder):
+        """(dense, lexical) scores of every query with every target, each (n, n)."""
+        lexical = LexicalIndex([pair[1] for pair in self.pairs]).score_matrix([pair[0] for pair in self.pairs])
+        return encoder.similarity(*self.embed(encoder)), lexical
+
+    def score(self, encoder):
+        """One number to choose a checkpoint by, larger is better: dev Spearman, else recall@1, else None."""
+        if self.dev:
+            return evaluate_sts(encoder, self.dev)["spearman"]
+        return paired_recall(*self.embed(encoder))["recall_at_1"] if self.pairs else None
+
+
+def search_report(encoder, test, validation):
+    """How search with this encoder does on the test pairs: recall@1 in percent of BM25 and of the fused scores.
+
+    The weight of the dense scores is the one with the best mean reciprocal rank on the validation pairs, equal
+    weights where there are none: an encoder that finds little by itself should not outvote the words.
+    """
+    if not test.pairs:
+        return {}
+    weight = 0.5
+    if validation.pairs:
+        scores, gold = validation.search_scores(encoder), np.arange(len(validation.pairs))
+        ranks = {w: gold_ranks(fuse(*scores, weight=w), gold) for w in FUSION_WEIGHTS}
+        weight = max(ranks, key=lambda w: (1 / ranks[w]).mean())
+    dense, lexical = test.search_scores(encoder)
+    gold = np.arange(len(test.pairs))
+    return {
+        "bm25": round(recall_at_k(lexical, gold), 4),
+        "fused": round(recall_at_k(fuse(dense, lexical, weight=weight), gold), 4),
+        "dense_weight": weight,
+    }
+
+
+def as_table(rows, columns):
+    """Aligned text: rows is a list of (label, {column: value or None})."""
+    lines = [["", *columns]]
+    for label, values in rows:
+        lines.append([label, *(_number(values.get(column)) for column in columns)])
+    widths = [max(len(line[i]) for line in lines) for i in range(len(columns) + 1)]
+    left = f"{{:<{widths[0]}}}"
+    form = "  ".join([left, *(f"{{:>{width}}}" for width in widths[1:])])
+    return "\n".join(form.format(*line) for line in lines)
+
+
+def before_after(before, after):
+    """The table of a run: one line a measure, before and after."""
+    rows = [(title, {"before": before.get(name), "after": after.get(name)}) for name, title in MEASURES.items()]
+    return as_table([row for row in rows if row[1]["after"] is not None], ["before", "after"])
+
+
+def _number(value):
+    return "" if value is None else f"{value:.1f}" if abs(value) >= 10 else f"{value:.3f}"

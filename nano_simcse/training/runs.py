@@ -1,0 +1,254 @@
+"""From options and files to a run folder: what `nano-simcse train` does."""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+
+from ..backend import device_of_place, resolve_device, to_device
+from ..checkpoint import load_parameters, read_json, write_json
+from ..data.readers import read_sts
+from ..errors import CheckpointError, InputError
+from ..parameters import Parameters
+from ..ranks import SERIAL, current_ranks
+from .config import POSITIVES, TrainingConfig, check_names
+from .initial import initial_encoder
+from .loop import Training
+from .material import NoPairs, gather
+from .pictures import draw_comparison, draw_training
+from .report import Judge, search_report
+from .run_folder import RunFolder, claim_run
+from .samplers import Sampler
+
+# What each way of making positives needs: chosen on the validation pairs of the default corpus.
+DEFAULTS = {
+    "dropout": {"steps": 600, "lr": 2e-3, "temperature": 0.1, "max_length": 64},
+    "pairs": {"steps": 400, "lr": 2e-3, "temperature": 0.05, "max_length": 64},
+    "crop": {"steps": 400, "lr": 2e-3, "temperature": 0.05, "max_length": 64},
+}
+FINE_TUNING = {"lr": 3e-5, "temperature": 0.05}  # where training goes on from a checkpoint: the paper's for BERT
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A run as it ended: encoder (the best checkpoint), path of its folder, finished or interrupted, and the report:
+    {"positives", "steps", "seconds", "out", "before", "after", "last", "search", ...}."""
+
+    encoder: object
+    path: Path
+    finished: bool
+    report: dict
+
+
+def train(
+    files=(), *, config=None, dev=None, out=None, resume=False, overwrite=False, progress=None, say=None, **options
+):
+    """Train a sentence encoder; what `nano-simcse train` does.
+
+    files: paths of training text (see data.readers), none for the docstrings of the installed scientific stack;
+    config: TrainingConfig, or its fields as keyword options (positives="pairs", steps=100, ...); dev: path of an STS
+    file to choose the best checkpoint by; out: run folder, runs/NNN-positives by default; resume: go on with the
+    run in `out`; overwrite: replace it; progress: None shows bars on a terminal; say: called with lines of text on
+    the way. Returns RunResult. Raises InputError and its kin before any work is done where something does not fit,
+    NonFiniteLoss where training diverges. Called by every rank of an MPI program (ranks.py), it is one run, which rank
+    0 writes and speaks for; all get its result.
+    """
+    ranks = current_ranks()
+    files, dev, out = _paths(files), _path(dev), _path(out)
+    config = _combined(config, options)
+    if say is None or ranks.rank:
+        say = _nothing
+    if out is not None:
+        ranks.broadcast(lambda: RunFolder(out).check(resume, overwrite))
+    elif resume:
+        raise InputError("resume needs the folder of the run to go on with; expected --out DIR")
+    if resume:
+        files, dev, config = _saved_options(RunFolder(out), files, dev, config, options, ranks)
+    if ranks.size > 1 and config.mlm_weight:
+        raise InputError(f"mlm_weight is {config.mlm_weight} with {ranks.size} ranks; expected 0, or a single process")
+    device = resolve_device(device_of_place(config.device, ranks.place) if ranks.size > 1 else config.device)
+    dev_pairs = read_sts(dev) if dev else None
+    material = ranks.broadcast(lambda: gather(config.positives, files, progress))
+    config = filled(config, material, ranks)
+    material.require(config)
+
+    say(material.origin)
+    encoder = initial_encoder(config, material.texts, device, out if resume else None)
+    tokenizer = encoder.tokenizer
+    rows, cut = tokenizer.encode(material.texts, config.max_length)
+    sampler = Sampler(
+        rows, material.examples, config.positives, config.batch, config.seed, tokenizer.cls_id, tokenizer.sep_id
+    )
+    digest = _digest(material)
+    ranks.require_equal(
+        f"{replace(config, threads=None)} {digest} {encoder.fingerprint() if ranks.size > 1 else ''}",
+        "the ranks differ in their options, training text or initial model; expected the same files on every machine",
+    )
+    test, judge = Judge(material.test, dev_pairs), Judge([] if dev_pairs else material.validation, dev_pairs)
+    say(
+        f"{len(material.examples):,} examples, {cut:,} of {len(rows):,} texts cut to {config.max_length} tokens, "
+        f"vocabulary {tokenizer.vocab_size:,}, {encoder.params.flat.size:,} parameters, "
+        f"{sampler.steps_per_epoch} steps an epoch"
+    )
+    if resume:
+        folder = RunFolder(out)
+        saved = read_json(folder.training)
+        if saved["digest"] != digest:
+            raise InputError(f"the training text is not the one that {folder.path} was started with")
+        training = Training(encoder, sampler, config, folder, judge, ranks)
+        training.restore()
+        before = saved["before"]
+    else:
+        before = ranks.broadcast(lambda: test.measure(encoder))
+        # only now: what cannot be trained on or measured must not cost an earlier run its folder, nor leave one
+        folder = RunFolder(out or ranks.broadcast(lambda: claim_run(config.positives)))
+        ranks.broadcast(folder.clear)
+        try:
+            training = Training(encoder, sampler, config, folder, judge, ranks)
+            training.begin()
+            ranks.broadcast(lambda: _describe(folder, encoder, files, dev, config, digest, before, ranks))
+        except BaseException:
+            if ranks.rank == 0:
+                folder.abandon()
+            raise
+    finished = training.done == config.steps or training.run(progress)
+    report, best = ranks.broadcast(lambda: _finish(training, test, material, before, finished))
+    best = Parameters(encoder.params.shapes, to_device(best, device))
+    return RunResult(encoder.with_parameters(best), folder.path, finished, report)
+
+
+def compare(files=(), *, config=None, dev=None, out=None, overwrite=False, progress=None, say=None, **options):
+    """Train once for every way of making positives and draw the results side by side.
+
+    Takes the arguments of `train`, without positives and resume. The runs are subfolders of `out`. Returns
+    (list of RunResult, path); stops early, with fewer results, after an interrupted run. On plain sentences, which
+    have no pairs, only dropout and crop run.
+    """
+    if "positives" in options:
+        raise InputError("compare trains every kind of positives; leave out positives")
+    base = _combined(config, options)
+    ranks = current_ranks()
+    path = _path(out) or ranks.broadcast(lambda: claim_run("compare"))
+    results = []
+    for positives in POSITIVES:
+        try:
+            result = train(
+                files, config=replace(base, positives=positives), dev=dev, out=path / positives,
+                overwrite=overwrite, progress=progress, say=say,
+            )  # fmt: skip
+        except NoPairs as error:
+            if ranks.rank == 0:
+                (say or print)(str(error))
+            continue
+        results.append(result)
+        if not result.finished:
+            break
+    if ranks.rank == 0:
+        draw_comparison(path / "compare.png", [r.report for r in results])
+    return results, path
+
+
+def filled(config, material, ranks=SERIAL):
+    """The config with every None replaced: positives as resolved, and what the positives imply."""
+    chosen = {"positives": material.positives}
+    for name, value in DEFAULTS[material.positives].items():
+        if getattr(config, name) is None:
+            chosen[name] = FINE_TUNING.get(name, value) if config.init else value
+    if config.epochs is not None and config.steps is None:
+        chosen["steps"] = max(1, round(config.epochs * (len(material.examples) // config.batch)))
+    if config.threads is None:
+        chosen["threads"] = ranks.cores() if config.device == "cpu" else 1
+    return replace(config, **chosen)
+
+
+def _combined(config, options):
+    """The TrainingConfig of `config` with `options` instead of its own values."""
+    if config is not None and not isinstance(config, TrainingConfig):
+        raise InputError(f"config is a {type(config).__name__}; expected a TrainingConfig, or options by name")
+    check_names(options)
+    return replace(config or TrainingConfig(), **options)
+
+
+def _path(given):
+    """A path the user gave, with ~ for the home folder; None stays None."""
+    if given is not None and not isinstance(given, str | Path):
+        raise InputError(f"{given!r} is a {type(given).__name__}; expected the path of a file or folder")
+    return given if given is None else Path(given).expanduser()
+
+
+def _paths(given):
+    if given is None or isinstance(given, str | Path):
+        return [] if given is None else [_path(given)]
+    try:
+        return [_path(file) for file in given]
+    except TypeError:
+        raise InputError(f"files is {given!r}; expected the paths of text files") from None
+
+
+def _saved_options(folder, files, dev, config, options, ranks):
+    """Files, dev file and config of the run in `folder`. What is given again, in `options` by name or in `config` by
+    a value that is not the default, must be the same; threads are chosen anew for another number of ranks."""
+    saved = read_json(folder.training)
+    try:
+        stored = TrainingConfig(**saved["config"])
+        started_on, started_dev = saved["files"], saved["dev"]
+        _ = saved["digest"], saved["before"]
+    except (KeyError, TypeError) as error:
+        raise CheckpointError(f"{folder.training} does not describe a run ({error})") from None
+    if ranks.size != saved.get("ranks", 1):
+        stored = replace(stored, threads=config.threads)
+    default = TrainingConfig()
+    for field in fields(TrainingConfig):
+        given, kept = getattr(config, field.name), getattr(stored, field.name)
+        if (field.name in options or given != getattr(default, field.name)) and given != kept:
+            raise InputError(f"{field.name} is {given!r}, but the run in {folder.path} was started with {kept!r}")
+    resolved = [str(Path(f).resolve()) for f in files]
+    if files and resolved != started_on:
+        raise InputError(f"the run in {folder.path} was started on {started_on or 'the docstrings'}, not {resolved}")
+    if dev is not None and str(dev.resolve()) != started_dev:
+        raise InputError(f"dev is {str(dev)!r}, but the run in {folder.path} was started with {started_dev!r}")
+    return _paths(started_on), _path(started_dev), stored
+
+
+def _describe(folder, encoder, files, dev, config, digest, before, ranks):
+    """Write what the run is known by; from here on it can be resumed."""
+    encoder.save_description(folder.path)
+    description = {"files": [str(file.resolve()) for file in files], "dev": dev and str(dev.resolve())}
+    if ranks.size > 1:
+        description["ranks"] = ranks.size
+    write_json(folder.training, {**description, "config": asdict(config), "digest": digest, "before": before})
+
+
+def _finish(training, test, material, before, finished):
+    """Measure the run and write result.json and the picture; returns (report, parameters (n,) of the best checkpoint).
+    In the report `after` is the best checkpoint, `last` the final step."""
+    config, folder, encoder = training.config, training.folder, training.encoder
+    params = load_parameters(folder.best, encoder.params.shapes)
+    best = encoder.with_parameters(Parameters(params.shapes, to_device(params.flat, encoder.device)))
+    report = {
+        "positives": config.positives,
+        "steps": training.done,
+        "seconds": round(training.seconds, 2),
+        "out": str(folder.path),
+        "finished": finished,
+        "task": material.task,
+        "held_out": len(material.test),
+        "best_step": training.best_step,
+        "before": before,
+        "after": test.measure(best),
+        "last": test.measure(encoder),
+        "search": search_report(best, test, Judge(material.validation)),
+    }
+    write_json(folder.result, report)
+    draw_training(folder, config)
+    return report, params.flat
+
+
+def _nothing(line):
+    """Where nobody listens."""
+
+
+def _digest(material):
+    digest = hashlib.sha256(json.dumps(material.texts, ensure_ascii=True).encode())
+    digest.update(material.examples.tobytes())
+    return digest.hexdigest()[:16]

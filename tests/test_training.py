@@ -1,0 +1,329 @@
+"""Training end to end on made-up text: what runs promise about bytes, stopping, resuming and measuring."""
+
+import json
+import math
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from tiny import TINY, pairs, sentences, translations, write_sentences
+
+import nano_simcse
+from nano_simcse import SentenceEncoder, TrainingConfig, train
+from nano_simcse.errors import InputError, NonFiniteLoss
+from nano_simcse.training import loop
+from nano_simcse.training.material import gather
+from nano_simcse.training.run_folder import claim_run, newest_run
+from nano_simcse.training.samplers import Sampler, known_duplicates, random_window
+
+FILES = ("model.safetensors", "last.safetensors", "metrics.jsonl", "config.json", "tokenizer.json", "vocab.txt")
+
+
+def contents(folder):
+    return {name: (folder / name).read_bytes() for name in FILES}
+
+
+@pytest.fixture
+def text(tmp_path):
+    return write_sentences(tmp_path / "text.txt")
+
+
+def write_pairs(path, rows):
+    path.write_text("\n".join("\t".join(row) for row in rows) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("options", [{}, {"threads": 2}, {"positives": "crop", "mlm_weight": 0.1, "head": True}])
+def test_two_runs_with_one_seed_write_the_same_bytes(text, tmp_path, options):
+    train(text, out=tmp_path / "a", **TINY | options)
+    train(text, out=tmp_path / "b", **TINY | options)
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    train(text, out=tmp_path / "c", **TINY | options | {"seed": 1})
+    assert contents(tmp_path / "a")["model.safetensors"] != contents(tmp_path / "c")["model.safetensors"]
+
+
+@pytest.mark.parametrize("stop_at", [3, 5, 11])
+def test_a_stopped_and_resumed_run_equals_the_uninterrupted_one(text, tmp_path, monkeypatch, stop_at):
+    train(text, out=tmp_path / "whole", **TINY)
+    one_step = loop.Training.one_step
+
+    def step_then_ctrl_c(self, workers):
+        line = one_step(self, workers)
+        if self.done == stop_at:
+            os.kill(os.getpid(), signal.SIGINT)
+        return line
+
+    monkeypatch.setattr(loop.Training, "one_step", step_then_ctrl_c)
+    result = train(text, out=tmp_path / "parts", **TINY)
+    assert not result.finished and result.report["steps"] == stop_at
+    monkeypatch.undo()
+    result = train(out=tmp_path / "parts", resume=True)
+    assert result.finished and result.report["steps"] == TINY["steps"]
+    assert contents(tmp_path / "whole") == contents(tmp_path / "parts")
+    again = train(out=tmp_path / "parts", resume=True)
+    assert again.finished and contents(tmp_path / "whole") == contents(tmp_path / "parts")
+
+
+def test_a_killed_run_resumes_from_its_last_checkpoint(text, tmp_path, monkeypatch):
+    train(text, out=tmp_path / "whole", **TINY)
+    one_step = loop.Training.one_step
+
+    def die(self, workers):
+        if self.done == 8:
+            raise MemoryError
+        return one_step(self, workers)
+
+    monkeypatch.setattr(loop.Training, "one_step", die)
+    with pytest.raises(MemoryError):
+        train(text, out=tmp_path / "parts", **TINY)
+    monkeypatch.undo()
+    assert train(out=tmp_path / "parts", resume=True).finished
+    assert contents(tmp_path / "whole") == contents(tmp_path / "parts")
+
+
+def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_checkpoint(text, tmp_path, monkeypatch):
+    one_step = loop.contrastive_step
+
+    def poisoned(encoder, step, objective, masks, gradients, workers):
+        loss, z = one_step(encoder, step, objective, masks, gradients, workers)
+        return (loss * np.float32("nan") if masks.step == 7 else loss), z
+
+    monkeypatch.setattr(loop, "contrastive_step", poisoned)
+    with pytest.raises(NonFiniteLoss, match=r"the loss is nan .* at step 8"):
+        train(text, out=tmp_path / "run", **TINY)
+    assert np.isfinite(SentenceEncoder.load(tmp_path / "run").params.flat).all()
+    progress = json.loads((tmp_path / "run" / "progress.json").read_text(encoding="utf-8"))
+    assert progress["steps"] == TINY["steps"]
+
+
+def test_training_learns_pairs_it_has_not_seen(tmp_path):
+    """Translations without a common word: recall@1 on held-out pairs starts near chance and must rise far above."""
+    file = write_pairs(tmp_path / "pairs.tsv", translations(288))
+    options = TINY | {"width": 32, "batch": 16, "steps": 80, "lr": 5e-3, "vocab": 300, "eval_every": 80}
+    report = train(file, out=tmp_path / "run", **options).report
+    assert report["positives"] == "pairs"
+    assert report["held_out"] == 28
+    assert report["after"]["recall_at_1"] >= report["before"]["recall_at_1"] + 30
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    losses = [line["loss"] for line in lines if "loss" in line]
+    assert losses[0] > 0.5 * math.log(16) and losses[-1] < 0.5 * losses[0]
+
+
+def test_held_out_text_is_not_trained_on(tmp_path, text):
+    for file, kind in ((text, "sentences"), (write_pairs(tmp_path / "p.tsv", pairs()), "pairs")):
+        material = gather(None, [file])
+        held = {side for pair in (*material.test, *material.validation) for side in pair}
+        if kind == "sentences":
+            held |= {" ".join(pair) for pair in (*material.test, *material.validation)}
+        assert len(material.test) == 24 and len(material.validation) == 8
+        assert not held & set(material.texts)
+        assert material.positives == ("dropout" if kind == "sentences" else "pairs")
+
+
+def test_triples_train_against_their_hard_negatives(tmp_path):
+    rows = [(a, p, "nothing of this is true at all") for a, p in pairs(120)]
+    rows = [(a, p, f"{n} {i}") for i, (a, p, n) in enumerate(rows)]
+    result = train(write_pairs(tmp_path / "t.tsv", rows), out=tmp_path / "run", **TINY, log_weight=1.0)
+    assert result.finished and result.report["steps"] == TINY["steps"]
+    plain = train(write_pairs(tmp_path / "t.tsv", rows), out=tmp_path / "plain", **TINY)
+    assert (result.path / "last.safetensors").read_bytes() != (plain.path / "last.safetensors").read_bytes()
+
+
+def test_the_three_mask_modes_give_three_different_runs(text, tmp_path):
+    losses = {}
+    for masks in ("independent", "shared", "off"):
+        result = train(text, out=tmp_path / masks, **TINY | {"masks": masks, "steps": 1})
+        line = json.loads((result.path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()[1])
+        losses[masks] = line
+    assert losses["shared"]["alignment"] < 1e-9 and losses["off"]["alignment"] < 1e-9  # identical views
+    assert losses["independent"]["alignment"] > 1e-3
+    assert losses["shared"]["loss"] != losses["off"]["loss"]
+
+
+def test_a_dev_file_chooses_the_checkpoint(text, tmp_path):
+    dev = tmp_path / "dev.tsv"
+    lines = [f"{a}\t{b}\t{5 - i % 6}" for i, (a, b) in enumerate(pairs(30))]
+    dev.write_text("sentence1\tsentence2\tscore\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    result = train(text, dev=dev, out=tmp_path / "run", **TINY)
+    scores = [json.loads(line) for line in (result.path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    scores = {line["step"]: line["score"] for line in scores if "score" in line}
+    assert sorted(scores) == [0, 5, 10, 12]
+    assert result.report["best_step"] == max(step for step in scores if scores[step] == max(scores.values()))
+    assert result.report["after"]["dev_spearman"] == pytest.approx(max(scores.values()), abs=1e-9)
+    assert result.report["last"]["dev_spearman"] == pytest.approx(scores[12], abs=1e-9)
+
+
+def test_resume_refuses_what_would_change_the_run(text, tmp_path):
+    train(text, out=tmp_path / "run", **TINY)
+    with pytest.raises(InputError, match=r"temperature is 0\.3, but the run in .* was started with 0\.1"):
+        train(out=tmp_path / "run", resume=True, temperature=0.3)
+    text.write_text("\n".join(sentences(200)) + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match="training text is not the one"):
+        train(out=tmp_path / "run", resume=True)
+
+
+def test_an_output_folder_is_never_overwritten_unasked(text, tmp_path):
+    out = tmp_path / "run"
+    first = train(text, out=out, **TINY)
+    with pytest.raises(InputError, match="already holds a run"):
+        train(text, out=out, **TINY)
+    second = train(text, out=out, overwrite=True, **TINY | {"seed": 5})
+    assert (first.encoder.params.flat != second.encoder.params.flat).any()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").write_text("precious", encoding="utf-8")
+    with pytest.raises(InputError, match="not empty and holds no run"):
+        train(text, out=tmp_path / "other", overwrite=True, **TINY)
+    with pytest.raises(InputError, match="holds no run to resume"):
+        train(out=tmp_path / "new", resume=True)
+
+
+def test_runs_are_numbered(text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = [train(text, **TINY).path.name for _ in range(2)]
+    assert names == ["001-dropout", "002-dropout"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"batch": 1}, "batch is 1; expected at least 2"),
+        ({"batch": 1000}, "fewer than a batch of 1000"),
+        ({"temperature": 0}, "temperature is 0; expected a finite number above 0"),
+        ({"temperature": math.inf}, "temperature is inf; expected"),
+        ({"dropout": 1.0}, r"dropout is 1.0; expected a rate in \[0, 1\)"),
+        ({"width": 10, "heads": 3}, "width 10 is not divisible by heads 3"),
+        ({"pooling": "meen"}, "did you mean mean"),
+        ({"positives": "pair"}, "did you mean pairs"),
+        ({"positives": "pairs"}, "positives are pairs, but .* holds plain sentences"),
+        ({"temprature": 1}, "did you mean temperature"),
+        ({"steps": 1.5}, "steps is 1.5; expected a whole number"),
+        ({"lr": "fast"}, "lr is 'fast', a str; expected"),
+        ({"head": 1}, "head is 1; expected true or false"),
+    ],
+)
+def test_bad_options_get_one_sentence_and_leave_nothing(text, tmp_path, options, words):
+    with pytest.raises(InputError, match=words):
+        train(text, out=tmp_path / "run", **TINY | options)
+    assert not (tmp_path / "run" / "training.json").exists()
+
+
+def test_every_example_once_an_epoch_and_steps_do_not_depend_on_history():
+    rows = [np.array([2, i, 3]) for i in range(20)]
+    sampler = Sampler(rows, np.arange(20)[:, None], "dropout", 5, seed=0)
+    seen = [int(row[1]) for k in range(4) for row in sampler.step(k).rows[:5]]
+    assert sorted(seen) == list(range(20))
+    later = Sampler(rows, np.arange(20)[:, None], "dropout", 5, seed=0).step(7)
+    sampler.step(2)
+    np.testing.assert_array_equal(np.concatenate(later.rows), np.concatenate(sampler.step(7).rows))
+    assert seen != [int(row[1]) for k in range(4, 8) for row in sampler.step(k).rows[:5]]
+
+
+def test_windows_lie_inside_their_text():
+    generator = np.random.default_rng(0)
+    row = np.concatenate(([2], np.arange(10, 40), [3]))
+    for _ in range(200):
+        window = random_window(row, generator, (2, 3))
+        assert window[0] == 2 and window[-1] == 3
+        inner = window[1:-1]
+        assert 6 <= len(inner) <= 24 and inner[0] >= 10 and inner[-1] < 40
+        np.testing.assert_array_equal(np.diff(inner), 1)
+    short = np.array([2, 10, 11, 3])
+    assert random_window(short, generator, (2, 3)) is short
+
+
+def test_known_duplicates_are_not_negatives():
+    """Anchors 0 1 0, positives 5 6 7: text 0 has two positives, and neither is a negative of the other row."""
+    exclude = known_duplicates(np.array([[0, 5], [1, 6], [0, 7]]))
+    np.testing.assert_array_equal(exclude, [[0, 0, 1], [0, 0, 0], [1, 0, 0]])
+    assert known_duplicates(np.array([[0, 5], [1, 6], [2, 7]])) is None
+    same_positive = known_duplicates(np.array([[0, 5], [1, 5], [2, 7]]))
+    np.testing.assert_array_equal(same_positive, [[0, 1, 0], [1, 0, 0], [0, 0, 0]])
+    with_hard = known_duplicates(np.array([[0, 5, 8], [1, 6, 0], [2, 7, 9]]))
+    np.testing.assert_array_equal(with_hard[0], [0, 0, 0, 0, 1, 0])  # the anchor itself as someone's hard negative
+
+
+def test_config_from_python(text, tmp_path):
+    result = nano_simcse.train(text, config=TrainingConfig(**TINY), out=tmp_path / "run", steps=2)
+    assert result.report["steps"] == 2
+
+
+def test_compare_trains_what_the_text_allows(text, tmp_path):
+    said = []
+    results, path = nano_simcse.compare(text, out=tmp_path / "all", say=said.append, **TINY)
+    assert [r.report["positives"] for r in results] == ["dropout", "crop"]
+    assert (path / "compare.png").stat().st_size > 10_000
+    assert any("plain sentences" in line for line in said)
+
+
+def test_two_runs_never_get_the_same_folder(tmp_path):
+    """Eight threads claim at once: eight numbers."""
+    with ThreadPoolExecutor(8) as pool:
+        paths = list(pool.map(lambda i: claim_run(f"run{i}", tmp_path), range(8)))
+    assert sorted(path.name[:3] for path in paths) == [f"{i:03d}" for i in range(1, 9)]
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(path.name for path in paths)
+
+
+def test_of_compared_runs_the_newest_is_the_one_that_finds_most(tmp_path):
+    for name, recall in (("crop", 18.8), ("dropout", 14.6), ("pairs", 29.2)):
+        folder = tmp_path / "003-compare" / name
+        folder.mkdir(parents=True)
+        (folder / "model.safetensors").write_bytes(b"")
+        (folder / "result.json").write_text(json.dumps({"after": {"recall_at_1": recall}}), encoding="utf-8")
+    assert newest_run(tmp_path).name == "pairs"
+
+
+def test_a_start_that_fails_leaves_no_folder(text, tmp_path, monkeypatch):
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("nano_simcse.checkpoint.save_file", full)
+    with pytest.raises(OSError, match="No space"):
+        train(text, out=tmp_path / "run", **TINY)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_that_was_killed_while_it_began_can_be_started_again(text, tmp_path):
+    (tmp_path / "run").mkdir()
+    for name in ("config.json", "vocab.txt", "last.safetensors", ".writing-x-model.safetensors"):
+        (tmp_path / "run" / name).write_text("half", encoding="utf-8")
+    assert train(text, out=tmp_path / "run", **TINY).finished
+
+
+def test_resume_compares_options_given_by_name_even_with_the_default(text, tmp_path):
+    train(text, out=tmp_path / "run", **TINY)
+    with pytest.raises(InputError, match=r"batch is 64, but the run in .* was started with 8"):
+        train(out=tmp_path / "run", resume=True, batch=64)
+    rows = [("sentence1", "sentence2", "score"), ("a b", "c d", "1"), ("e", "f", "2")]
+    dev = write_pairs(tmp_path / "dev.tsv", rows)
+    with pytest.raises(InputError, match="was started with None"):
+        train(out=tmp_path / "run", resume=True, dev=dev)
+
+
+def test_text_of_which_nothing_is_left_gets_one_sentence(tmp_path):
+    file = write_pairs(tmp_path / "p.tsv", [("a dog runs", "a dog moves")] * 100)
+    with pytest.raises(InputError, match=r"0 different training examples besides the 13 set aside"):
+        train(file, out=tmp_path / "run", **TINY)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: train(5), "files is 5"),
+        (lambda: train(config={"steps": 3}), "config is a dict"),
+        (lambda: nano_simcse.compare(stpes=3), "did you mean steps"),
+        (lambda: nano_simcse.compare(positives="crop"), "leave out positives"),
+        (lambda: train(steps="100"), "steps is '100', a str"),
+        (lambda: train(seed=10**400), r"seed is beyond 2\^63"),
+        (lambda: train(vocab=10**12), r"vocab is .*; expected 100 to 2\^24"),
+        (lambda: train(clip=1e300), "clip is"),
+    ],
+)
+def test_misuse_gets_one_sentence(call, words):
+    with pytest.raises(InputError, match=words):
+        call()
+
+
+def test_numpy_integers_are_numbers():
+    assert TrainingConfig(steps=np.int64(3)).steps == 3 and type(TrainingConfig(steps=np.int64(3)).steps) is int
