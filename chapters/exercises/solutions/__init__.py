@@ -1,0 +1,1 @@
+"""One worked answer for each exercise. Look here last."""
