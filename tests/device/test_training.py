@@ -33,7 +33,8 @@ def contents(folder):
 @pytest.mark.parametrize("options", [
     {"pooling": "mean"}, {"pooling": "cls", "head": True, "masks": "shared", "weight_decay": 0.1},
     {"positives": "crop", "mlm_weight": 0.1, "pooling": "avg_first_last"},
-], ids=["mean", "cls head", "crop mlm"])  # fmt: skip
+    {"chunk": 3}, {"queue": 24}, {"queue": 24, "chunk": 3, "pooling": "cls"},
+], ids=["mean", "cls head", "crop mlm", "gradient cache", "queue", "queue in chunks"])  # fmt: skip
 def test_a_run_writes_the_bytes_that_a_run_on_numpy_writes(text, tmp_path, monkeypatch, meter, options):
     in_device_order(monkeypatch)
     train(text, out=tmp_path / "host", **TINY | options)
