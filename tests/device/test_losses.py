@@ -18,6 +18,13 @@ def rows(*shape, seed=0):
 
 A, B, C = (rows(5, 8, seed=seed) for seed in range(3))
 PASSAGES, NEGATIVES = np.arange(5), np.arange(10).reshape(5, 2) + 3  # ids, which stay on the host
+
+
+def fused(*arguments, **options):
+    result = losses.FusedInfoNCE()(*arguments, **options)
+    return result.loss, result.backward
+
+
 CASES = {
     "CLIP": lambda move: losses.clip_loss(move(A), move(B), move(LOG_SCALE)),
     "sharded CLIP": lambda move: losses.sharded_clip_loss(
@@ -30,6 +37,7 @@ CASES = {
         move(A), move(B), move(rows(5, 2, 8)), 0.1, PASSAGES, NEGATIVES),
     "candidates of both views": lambda move: losses.candidate_info_nce(move(A), move(B), 0.1, candidates="both"),
     "candidates from a queue": lambda move: losses.candidate_info_nce(move(A), move(B), 0.1, queue=move(rows(3, 8))),
+    "fused, with pairs that are no negatives": lambda move: fused(move(A), move(B), 0.1, pairs=((0, 1),)),
     "pair classifier": lambda move: losses.pair_classifier(
         move(A), move(B), move(rows(24, 3)), move(rows(3)), move(np.array([0, 1, 2, 0, 1]))),
     "skip-gram": lambda move: skip_gram(move(A), move(B), move(rows(5, 3, 8))),
