@@ -17,6 +17,7 @@ class Encoder(nn.Module):
         self.word, self.position = nn.Embedding(size.vocabulary, width), nn.Embedding(LONGEST, width)
         self.norm, self.drop, self.head = nn.LayerNorm(width), nn.Dropout(0.1), nn.Linear(width, width)
         layer = nn.TransformerEncoderLayer(width, size.heads, 4 * width, 0.1, "gelu", batch_first=True)
+        layer.dropout = nn.Identity()  # BERT drops nothing inside the feed-forward
         self.layers = nn.TransformerEncoder(layer, size.layers, enable_nested_tensor=False)
 
     def forward(self, ids, padding):
@@ -36,10 +37,12 @@ class Encoder(nn.Module):
 class TorchBench:
     """A model and its optimiser on `device` ("cuda" or "cpu"), in float32 without TF32; compiled or eager."""
 
+    encoder = Encoder
+
     def __init__(self, size, device, compiled=False, pooling="cls"):
         torch.manual_seed(0)
         torch.backends.cuda.matmul.allow_tf32 = False
-        self.model = Encoder(size, pooling).to(device)
+        self.model = self.encoder(size, pooling).to(device)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=5e-4, weight_decay=0.0, fused=True)
         self.forward = torch.compile(self.model) if compiled else self.model
         self.device = device

@@ -71,6 +71,6 @@ class Bench:
     def train(self, step, number=0, lr=5e-4):
         """One training step: loss, gradients, clipping, AdamW. Returns the loss, 0-d, unlooked at."""
         loss, gradients = self.gradients_of(step, number)
-        clip_global_norm(gradients, 1.0)
-        self.optimizer.step(gradients, lr)
+        clip_global_norm(gradients, 1.0, self.workers)
+        self.optimizer.step(gradients, lr, self.workers)
         return loss

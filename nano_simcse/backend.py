@@ -126,19 +126,22 @@ def row_blocks(x, elements=BLOCK_ELEMENTS):
 def scatter_add(target, ids, rows):
     """target[ids[m]] += rows[m] for every m, duplicates accumulated.
 
-    Shapes: target (V, D), ids (M,) integers, rows (M, D). On the host: sort by id, add up each run, one write per
-    distinct id, in an order that does not depend on anything but `ids`, so the bits repeat. On a device: atomic
-    additions, whose order, and so the last bits, may vary.
+    Shapes: target (V, D), ids (M,) integers, rows (M, D). On the host: the rows of each id are added up as a product
+    with the sparse matrix that holds a 1 for each use, in the order of the rows, so the bits repeat. On a device:
+    atomic additions, whose order, and so the last bits, may vary.
     """
     if not on_host(target):
         array_module(target).add.at(target, ids, rows)
         return
     if len(ids) == 0:
         return
+    from scipy.sparse import csr_array  # at first use: scipy takes longer to import than this package
+
     order = np.argsort(ids, kind="stable")
     ordered = ids[order]
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    target[ordered[starts]] += np.add.reduceat(rows[order], starts, axis=0)
+    uses = csr_array((np.ones(len(ids), rows.dtype), order, np.append(starts, len(ids))), (len(starts), len(ids)))
+    target[ordered[starts]] += uses @ rows
 
 
 def erf(x):

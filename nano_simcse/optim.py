@@ -18,6 +18,7 @@ import math
 
 from .backend import array_module, row_blocks
 from .errors import InputError
+from .parallel import each_span
 
 
 class SGD:
@@ -54,8 +55,8 @@ class AdamW:
         self.m, self.v = parameters.zeros_like(), parameters.zeros_like()
         self.steps = 0
 
-    def step(self, gradients, lr):
-        """One update in place, block by block so that each number is read once.
+    def step(self, gradients, lr, workers=None):
+        """One update in place, block by block so that each number is read once; workers: threads that share it.
 
         The corrections move into two scalars: lr m^ / (sqrt(v^) + eps) = c m / (sqrt(v) + eps'), with
         c = lr sqrt(1 - b2^t) / (1 - b1^t) and eps' = eps sqrt(1 - b2^t).
@@ -65,23 +66,28 @@ class AdamW:
         b1, b2 = self.betas
         root = math.sqrt(1 - b2**self.steps)
         size, eps = number(lr * root / (1 - b1**self.steps)), number(self.eps * root)
-        xp = array_module(flat)
-        for block in row_blocks(flat):
-            theta, g, m, v = flat[block], gradients.flat[block], self.m.flat[block], self.v.flat[block]
-            update = g - m
-            update *= number(1 - b1)
-            m += update
-            xp.multiply(g, g, out=update)
-            update -= v
-            update *= number(1 - b2)
-            v += update
-            xp.sqrt(v, out=update)
-            update += eps
-            xp.divide(m, update, out=update)
-            update *= size
-            if self.weight_decay:
-                theta *= number(1 - lr * self.weight_decay)
-            theta -= update
+        xp, decay = array_module(flat), number(1 - lr * self.weight_decay)
+        buffers = flat, gradients.flat, self.m.flat, self.v.flat
+
+        def update_span(span):
+            for block in row_blocks(flat[span]):
+                theta, g, m, v = (buffer[span][block] for buffer in buffers)
+                update = g - m
+                update *= number(1 - b1)
+                m += update
+                xp.multiply(g, g, out=update)
+                update -= v
+                update *= number(1 - b2)
+                v += update
+                xp.sqrt(v, out=update)
+                update += eps
+                xp.divide(m, update, out=update)
+                update *= size
+                if self.weight_decay:
+                    theta *= decay
+                theta -= update
+
+        each_span(update_span, flat.size, workers)
 
     def buffers(self):
         """Name -> Parameters of what must be saved to resume (besides `steps`)."""
@@ -101,14 +107,20 @@ def global_norm(gradients):
     return array_module(flat).sqrt(flat @ flat)
 
 
-def clip_global_norm(gradients, limit):
+def clip_global_norm(gradients, limit, workers=None):
     """Scale the gradients in place so that their global norm is at most `limit`; returns the norm before, 0-d.
 
-    No value is looked at on the host: the factor limit / max(norm, limit) is computed where the gradients are.
+    workers: threads that share the scaling. No value is looked at on the host: the factor limit / max(norm, limit) is
+    computed where the gradients are.
     """
     xp, limit = array_module(gradients.flat), gradients.flat.dtype.type(limit)
     norm = global_norm(gradients)
-    gradients.flat[...] *= limit / xp.maximum(norm, limit)
+    factor = limit / xp.maximum(norm, limit)
+
+    def scale(span):
+        gradients.flat[span] *= factor
+
+    each_span(scale, gradients.flat.size, workers)
     return norm
 
 

@@ -56,6 +56,16 @@ class Workers:
         return [future.result() for future in waiting] + [last]
 
 
+def each_span(function, size, workers=None):
+    """Call function(slice) on `size` elements, cut into one slice for each thread of `workers`, side by side.
+
+    For elementwise work on flat buffers, whose numbers do not depend on where it is cut. Without workers: one slice.
+    """
+    count = 1 if workers is None else workers.count
+    slices = [slice(size * i // count, size * (i + 1) // count) for i in range(count)]
+    return [function(slices[0])] if workers is None else workers.map(function, slices)
+
+
 def split_by_tokens(lengths, order, parts):
     """Cut `order` (row numbers) into at most `parts` runs of about equal total length; none is empty."""
     total, runs, run, done = sum(lengths[i] for i in order), [], [], 0

@@ -76,41 +76,55 @@ def attention_labels(batch, heads):
 
 
 def first_token_attention(params, config, batch, masks, labels, i, x):
-    """As `self_attention`, for the first token of each row: y (B, D) in the order the rows were given."""
+    """As `self_attention`, for the first token of each row: y (B, D) in the order the rows were given.
+
+    One query a row looks at all tokens, so no token needs keys or values of its own. With a 1 appended to x, so that
+    the biases are a last row of the weights W_k and W_v (D + 1, K) of a head,
+
+        q . (x_t W_k) = (W_k q) . x_t        sum_t a_t (x_t W_v) = (sum_t a_t x_t) W_v
+
+    and the head attends from W_k q to the tokens themselves: products with D x D matrices for B rows instead of M.
+    """
     name, width, xp = f"layers.{i}.attention", x.shape[1], array_module(x)
     weight, bias = params[f"{name}.qkv.weight"], params[f"{name}.qkv.bias"]
-    queries, q_back = linear(x[batch.first], weight[:, :width], bias[:width])
-    kv, kv_back = linear(x, weight[:, width:], bias[width:])
-    context, undo = xp.empty_like(queries), []
+    tokens = xp.concatenate([x, xp.ones((len(x), 1), x.dtype)], axis=1)
+    heads_of = xp.concatenate([weight, bias[None]]).reshape(width + 1, 3, config.heads, -1).transpose(1, 2, 0, 3)
+    wq, wk, wv = heads_of  # (H, D + 1, K)
+    first = tokens[batch.first]
+    q = first @ wq  # (H, B, K)
+    look = (q @ wk.swapaxes(1, 2)).swapaxes(0, 1)  # (B, H, D + 1)
+    seen, undo = xp.empty_like(look), []
     for number, group in enumerate(batch.groups):
-        keep, shape = None, (group.count, config.heads, 1, group.length)
+        keep = None
         if masks is not None:
-            first = labels[number].reshape(group.count, config.heads, group.length)[:, :, 0].reshape(-1)
-            keep = masks.keep(3 * i + 1, first, group.length)
-        keep = None if keep is None else keep.reshape(shape)
-        k, v = _heads(kv, group, 2, config.heads)
-        q = queries[group.rows].reshape(group.count, config.heads, 1, -1)
-        out, back = attention(q, k, v, group.keep, keep, 1.0 if masks is None else masks.scale)
-        context[group.rows] = out.reshape(group.count, width)
+            one = labels[number].reshape(group.count, config.heads, group.length)[:, :, 0].reshape(-1)
+            keep = masks.keep(3 * i + 1, one, group.length)
+        keep = None if keep is None else keep.reshape(group.count, 1, config.heads, group.length)
+        cells = tokens[group.tokens].reshape(group.count, 1, group.length, width + 1)
+        scale, root = 1.0 if masks is None else masks.scale, q.shape[2] ** -0.5
+        out, back = attention(look[group.rows][:, None], cells, cells, group.keep, keep, scale, root=root)
+        seen[group.rows] = out[:, 0]
         undo.append(back)
+    context = (seen.swapaxes(0, 1) @ wv).swapaxes(0, 1).reshape(len(first), width)
     projected, output_back = linear(context, params[f"{name}.output.weight"], params[f"{name}.output.bias"])
     y, drop_back = drop(masks, 3 * i + 2, projected, batch.tokens[batch.first])
 
     def backward(dy, gradients):
         dcontext, dweight, dbias = output_back(drop_back(dy))
         accumulate(gradients, f"{name}.output", ("weight", "bias"), dweight, dbias)
-        dq, dkv = xp.empty_like(queries), xp.empty_like(kv)
+        dheads = dcontext.reshape(len(first), config.heads, -1).swapaxes(0, 1)
+        dseen, dlook, dx = (dheads @ wv.swapaxes(1, 2)).swapaxes(0, 1), xp.empty_like(look), xp.empty_like(x)
         for group, back in zip(batch.groups, undo, strict=True):
-            do = dcontext[group.rows].reshape(group.count, config.heads, 1, -1)
-            dq_group, _, _ = back(do, out=(None, *_heads(dkv, group, 2, config.heads)))
-            dq[group.rows] = dq_group.reshape(group.count, width)
-        dx, dweight, dbias = kv_back(dkv)
-        gradients[f"{name}.qkv.weight"][:, width:] += dweight
-        gradients[f"{name}.qkv.bias"][width:] += dbias
-        dfirst, dweight, dbias = q_back(dq)
-        gradients[f"{name}.qkv.weight"][:, :width] += dweight
-        gradients[f"{name}.qkv.bias"][:width] += dbias
-        dx[batch.first] += dfirst  # the first tokens are distinct
+            dlook_group, dkeys, dvalues = back(dseen[group.rows][:, None])
+            dlook[group.rows] = dlook_group[:, 0]
+            dkeys += dvalues  # the tokens are both
+            dx[group.tokens] = dkeys.reshape(-1, width + 1)[:, :width]
+        dlook = dlook.swapaxes(0, 1)
+        dq = dlook @ wk
+        dwq, dwk, dwv = first.T @ dq, dlook.swapaxes(1, 2) @ q, seen.transpose(1, 2, 0) @ dheads
+        dtable = xp.stack([dwq, dwk, dwv]).transpose(2, 0, 1, 3).reshape(width + 1, 3 * width)
+        accumulate(gradients, f"{name}.qkv", ("weight", "bias"), dtable[:width], dtable[width])
+        dx[batch.first] += (dq @ wq.swapaxes(1, 2)).sum(axis=0)[:, :width]  # the first tokens are distinct
         return dx
 
     return y, backward

@@ -41,16 +41,17 @@ def softmax(scores, keep=None):
     return p, backward
 
 
-def attention(q, k, v, keep_keys=None, keep=None, scale=1.0, out=None):
+def attention(q, k, v, keep_keys=None, keep=None, scale=1.0, out=None, root=None):
     """Context vectors of a batch of sentences of one length.
 
     q (n, H, Tq, K), k and v (n, H, T, K); keep_keys bool (n, T), False on padding, or None where there is none;
     keep bool (n, H, Tq, T), the dropout mask of the probabilities, or None, with scale = 1 / (1 - p);
-    out: where to write the context. Returns (context (n, H, Tq, K), backward);
+    out: where to write the context; root: factor of the scores, 1 / sqrt(K) by default.
+    Returns (context (n, H, Tq, K), backward);
     backward(do, out=None) -> (dq, dk, dv), written to the three arrays of `out` where given.
     """
     xp = array_module(q)
-    root = q.dtype.type(q.shape[-1] ** -0.5)
+    root = q.dtype.type(q.shape[-1] ** -0.5 if root is None else root)
     s = xp.matmul(q, k.swapaxes(-1, -2))  # 1
     s *= root
     p, _ = softmax(s, None if keep_keys is None else keep_keys[:, None, None, :])  # 2

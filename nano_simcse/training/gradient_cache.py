@@ -25,7 +25,7 @@ import math
 import numpy as np
 
 from ..backend import array_module, to_device
-from .step import contrastive_loss, embed_rows, equal_parts, shares_of, trained_rows
+from .step import add_up, contrastive_loss, embed_rows, equal_parts, shares_of, trained_rows
 
 
 def cached_step(encoder, step, objective, masks, gradients, workers, chunk):
@@ -55,8 +55,7 @@ def cached_step(encoder, step, objective, masks, gradients, workers, chunk):
             embed_rows(encoder, params, step, piece, objective, masks)[1](dpiece, gradients[worker])
 
     workers.map(backward, range(len(gradients)))
-    for other in gradients[1:]:
-        gradients[0].flat[...] += other.flat
+    add_up(gradients, workers)
     return loss, z
 
 

@@ -11,7 +11,7 @@ from ..losses import info_nce
 from ..losses.info_nce_rows import info_nce_rows
 from ..masks import VIEW_SHIFT
 from ..model import embed
-from ..parallel import split_by_tokens
+from ..parallel import each_span, split_by_tokens
 from ..ranks import SERIAL
 from .mlm import hide_tokens, mlm_loss
 
@@ -63,9 +63,18 @@ def contrastive_step(encoder, step, objective, masks, gradients, workers):
     if not parts:  # a rank without rows still has a gradient to add to the others': zero
         gradients[0].flat.fill(0)
     workers.map(backward, range(len(parts)))
-    for other in gradients[1 : len(parts)]:
-        gradients[0].flat[...] += other.flat
+    add_up(gradients[: max(1, len(parts))], workers)
     return loss, z
+
+
+def add_up(gradients, workers):
+    """Add the gradient buffers of all workers to the first."""
+
+    def add(span):
+        for other in gradients[1:]:
+            gradients[0].flat[span] += other.flat[span]
+
+    each_span(add, gradients[0].flat.size, workers)
 
 
 def trained_rows(step, objective):

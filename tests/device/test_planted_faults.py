@@ -57,7 +57,7 @@ def second_device(meter, monkeypatch, tmp_path):
 
 FAULTS = {  # name: (module, line, faulty line, the test that catches it, what that test says)
     "np.asarray of a device array": (
-        "layers.gelu", "magnitude = xp.abs(x)", "magnitude = np.abs(np.asarray(x))",
+        "layers.gelu", "u = xp.abs(x)", "u = np.abs(np.asarray(x))",
         bits("mean"), "Implicit conversion",
     ),
     "where= in a ufunc": (
