@@ -7,7 +7,6 @@ JSON (`serve`); the process that compares asks (`Child`, `take_turns`).
 
 import json
 import os
-import resource
 import subprocess
 import sys
 
@@ -18,6 +17,8 @@ def peak_memory():
         with open("/proc/self/status", encoding="ascii") as file:  # getrusage would include the parent before exec
             return next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
     except (OSError, StopIteration):
+        import resource
+
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak if sys.platform != "darwin" else peak // 1024
 

@@ -35,7 +35,8 @@ def encoder_forward(params, config, batch, dropout=None, grad=True, first_only=F
     hidden = [x]
     undo.append(back if grad else None)
     for i in range(config.layers):
-        x, back = _layer(params, config, batch, masks, labels, i, x, first_only and i == config.layers - 1)
+        first = first_only and i == config.layers - 1
+        x, back = _layer(params, config, batch, masks, labels, i, x, first, grad)
         hidden.append(x)
         undo.append(back if grad else None)
 
@@ -74,14 +75,14 @@ def _embeddings(params, config, batch, masks):
     return x, backward
 
 
-def _layer(params, config, batch, masks, labels, i, x, first_only=False):
+def _layer(params, config, batch, masks, labels, i, x, first_only, grad):
     attend = first_token_attention if first_only else self_attention
     mixed, attention_back = attend(params, config, batch, masks, labels, i, x)
     name = f"layers.{i}.attention.norm"
     mixed += x[batch.first] if first_only else x
     a, norm1_back = layer_norm(mixed, params[f"{name}.gamma"], params[f"{name}.beta"], config.eps)
     tokens = batch.tokens[batch.first] if first_only else batch.tokens
-    fed, feed_back = _feed_forward(params, config, tokens, masks, i, a)
+    fed, feed_back = _feed_forward(params, config, tokens, masks, i, a, grad)
     fed += a
     name2 = f"layers.{i}.feed_forward.norm"
     y, norm2_back = layer_norm(fed, params[f"{name2}.gamma"], params[f"{name2}.beta"], config.eps)
@@ -103,10 +104,10 @@ def _layer(params, config, batch, masks, labels, i, x, first_only=False):
     return y, backward
 
 
-def _feed_forward(params, config, tokens, masks, i, a):
+def _feed_forward(params, config, tokens, masks, i, a, grad):
     name = f"layers.{i}.feed_forward"
     up, up_back = linear(a, params[f"{name}.up.weight"], params[f"{name}.up.bias"])
-    active, gelu_back = gelu(up, config.gelu)
+    active, gelu_back = gelu(up, config.gelu, grad)
     down, down_back = linear(active, params[f"{name}.down.weight"], params[f"{name}.down.bias"])
     y, drop_back = drop(masks, 3 * i + 3, down, tokens)
 

@@ -221,6 +221,14 @@ def test_gelu_in_blocks_equals_gelu_in_one(dtype):
         np.testing.assert_array_equal(backward(np.ones_like(x))[row], alone_back(np.ones_like(x[row])))
 
 
+@pytest.mark.parametrize(("form", "dtype"), [("erf", np.float64), ("erf", np.float32), ("tanh", np.float32)])
+def test_gelu_without_its_slope_has_the_same_bits(form, dtype):
+    x = np.linspace(-9, 9, 1001).astype(dtype)
+    y, backward = gelu(x, form, grad=False)
+    assert backward is None
+    assert y.tobytes() == gelu(x, form)[0].tobytes()
+
+
 def test_gelu_refuses_an_unknown_form():
     with pytest.raises(ValueError, match=r"gelu form 'relu' is not one of erf, tanh"):
         gelu(np.zeros(2), "relu")

@@ -35,10 +35,11 @@ SIGN = np.int32(-(2**31))
 CUBIC = 0.044715
 
 
-def gelu(x, form="erf"):
+def gelu(x, form="erf", grad=True):
     """y = x Phi(x), elementwise, or the tanh approximation with form="tanh".
 
-    x: at least one axis. Returns (y, backward); backward(dy) -> dx. Raises ValueError for another form.
+    x: at least one axis; grad: whether a backward is wanted (False saves the slope). Returns (y, backward);
+    backward(dy) -> dx, None without grad. Raises ValueError for another form.
     """
     if form not in FORMS:
         raise ValueError(f"gelu form {form!r} is not one of {', '.join(FORMS)}")
@@ -47,24 +48,25 @@ def gelu(x, form="erf"):
         value_and_slope = _tanh_form
     else:
         value_and_slope = _erf_form if x.dtype == np.float64 else _series_form
-    y, slope = xp.empty_like(x), xp.empty_like(x)
+    y, slope = xp.empty_like(x), xp.empty_like(x) if grad else None
     for rows in row_blocks(x):
-        value_and_slope(xp, x[rows], y[rows], slope[rows])
+        value_and_slope(xp, x[rows], y[rows], slope[rows] if grad else None)
 
     def backward(dy):
         return dy * slope
 
-    return y, backward
+    return y, backward if grad else None
 
 
 def _erf_form(xp, x, y, slope):
     distribution = 0.5 * (1 + erf(x * math.sqrt(0.5)))
     xp.multiply(x, distribution, out=y)
-    xp.add(distribution, x * xp.exp(-0.5 * x * x) / math.sqrt(2 * math.pi), out=slope)
+    if slope is not None:
+        xp.add(distribution, x * xp.exp(-0.5 * x * x) / math.sqrt(2 * math.pi), out=slope)
 
 
 def _series_form(xp, x, y, slope):
-    """float32, in place: y and slope serve as scratch until they are filled."""
+    """float32, in place: y and slope serve as scratch until they are filled; slope may be None."""
     number = x.dtype.type
     u = xp.abs(x)
     u += number(1 / RECIPROCAL_SLOPE)
@@ -79,12 +81,14 @@ def _series_form(xp, x, y, slope):
     xp.exp(gauss, out=gauss)
     y *= gauss  # Phi(-|x|)
     xp.subtract(number(0.5), y, out=y)
-    sign = xp.bitwise_and(x.view(np.int32), SIGN, out=slope.view(np.int32))
+    scratch = gauss if slope is None else slope
+    sign = xp.bitwise_and(x.view(np.int32), SIGN, out=scratch.view(np.int32))
     xp.bitwise_or(y.view(np.int32), sign, out=y.view(np.int32))  # copysign, which is slow
     y += number(0.5)  # Phi(x)
-    gauss *= number(1 / math.sqrt(2 * math.pi))
-    gauss *= x
-    xp.add(y, gauss, out=slope)
+    if slope is not None:
+        gauss *= number(1 / math.sqrt(2 * math.pi))
+        gauss *= x
+        xp.add(y, gauss, out=slope)
     y *= x
 
 
@@ -96,10 +100,12 @@ def _tanh_form(xp, x, y, slope):
     inner *= x
     inner *= number(root)
     tanh = xp.tanh(inner, out=inner)
-    inner_slope = square * number(3 * CUBIC * root)
-    inner_slope += number(root)
     half = (number(1) + tanh) * number(0.5)
     xp.multiply(x, half, out=y)
+    if slope is None:
+        return
+    inner_slope = square * number(3 * CUBIC * root)
+    inner_slope += number(root)
     xp.subtract(number(1), tanh * tanh, out=slope)
     slope *= inner_slope
     slope *= x
