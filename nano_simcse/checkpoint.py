@@ -17,13 +17,14 @@ from safetensors.numpy import save_file
 
 from .architecture import EncoderConfig
 from .backend import device_of, to_device, to_host
-from .errors import CheckpointError
+from .errors import CheckpointError, InputError
 from .files import atomic_write
 from .layers import POOLINGS
 from .parameters import Parameters
+from .transforms import Transform
 
 KINDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a string"}
-READING = {"pooling": str, "max_length": int, "normalize": bool}  # fields of config.json beside the encoder
+READING = {"pooling": str, "max_length": int, "normalize": bool, "transform": str}  # in config.json, by the encoder
 
 
 def save_parameters(path, params):
@@ -85,6 +86,33 @@ def _require_kinds(path, values, kinds):
             raise CheckpointError(f"{path}: {name} is {json.dumps(value):.60}; expected {KINDS[kind]}")
 
 
+def save_transform(path, transform):
+    """Write the numbers of a Transform to `path`, in float64, as they are; its kind stands in config.json."""
+    arrays = {"mean": transform.mean, "matrix": transform.matrix}
+    with atomic_write(path) as temporary:
+        _write(path, {name: array for name, array in arrays.items() if array is not None}, temporary)
+
+
+def load_transform(path, kind, width):
+    """The Transform of rows of `width` numbers that `save_transform` wrote, and config.json calls `kind`.
+
+    Raises CheckpointError where the file is missing, damaged, or does not hold such a transform.
+    """
+    with open_safetensors(path) as file:
+        arrays = {name: file.get_tensor(name) for name in file.keys()}
+    if "mean" not in arrays or not set(arrays) <= {"mean", "matrix"}:
+        raise CheckpointError(f"{path} holds {sorted(arrays)}; expected mean and, for a kind that has one, matrix")
+    if any(array.dtype != np.float64 for array in arrays.values()):
+        raise CheckpointError(f"{path} holds numbers that are not float64; expected those of a fitted transform")
+    try:
+        transform = Transform(kind, **arrays)
+    except InputError as error:
+        raise CheckpointError(f"{path} does not hold a transform: {error}") from None
+    if transform.inputs != width:
+        raise CheckpointError(f"{path} takes rows of width {transform.inputs}; the encoder's are {width} wide")
+    return transform
+
+
 def save_state(path, buffers, step):
     """Write a resumable training state: name -> Parameters in `buffers`, and the number of steps done."""
     with atomic_write(path) as temporary:
@@ -129,7 +157,8 @@ def read_json(path):
 
 
 def read_description(file, form):
-    """(EncoderConfig, {pooling, max_length, normalize}) from a config.json whose "format" is `form`.
+    """(EncoderConfig, {pooling, max_length, normalize} and, where there is one, the kind of the transform) from a
+    config.json whose "format" is `form`.
 
     Raises CheckpointError, naming the file and the field, where one is missing, of another kind, or does not fit.
     """

@@ -14,7 +14,9 @@ from .layers import POOLINGS
 from .masks import MODES
 from .optim import SCHEDULES
 from .ranks import speaker
+from .studies import TOPICS
 from .training.config import INTEGERS, POSITIVES, TrainingConfig, nearest
+from .transforms import FITTED
 
 
 class Parser(argparse.ArgumentParser):
@@ -50,6 +52,8 @@ def parser():
 
     _train_arguments(add("train", "train a sentence encoder", TRAIN_EXAMPLE))
 
+    _study_arguments(add("study", "train arms that differ in one thing, over several seeds", STUDY_EXAMPLE))
+
     encode = add("encode", "embed every line of a file", "nano-simcse encode lines.txt --out x.npy")
     encode.add_argument("file", metavar="FILE", help="one sentence a line, also .gz; - reads standard input")
     encode.add_argument("--out", required=True, metavar="X.npy", help="where to write the float32 array (n, D)")
@@ -57,12 +61,22 @@ def parser():
     encode.add_argument("--batch-size", type=int, default=64, metavar="N", help="rows at once (default 64)")
     encode.add_argument("--max-length", type=int, metavar="T", help="tokens kept of a sentence (default: the model's)")
 
-    evaluate = add("evaluate", "score STS files: Spearman and Pearson x 100",
-                   "nano-simcse evaluate stsb-test.tsv sts12-test.tsv --model runs/001-dropout")  # fmt: skip
-    evaluate.add_argument("files", metavar="FILE.tsv", nargs="+", help="columns sentence1, sentence2, score[, subset]")
-    evaluate.add_argument("--pooling", choices=POOLINGS, metavar="|".join(POOLINGS),
-                          help="how a sentence vector is read (default: the model's)")  # fmt: skip
+    evaluate = add("evaluate", "score STS files or a suite of them, and recall on pairs",
+                   "nano-simcse evaluate data --model runs/001-dropout --pooling mean,cls_before_pooler")  # fmt: skip
+    evaluate.add_argument("files", metavar="FILE|FOLDER", nargs="+", help="columns sentence1, sentence2, score"
+                          "[, subset], or pairs and triples without scores; a folder is the suite: sts12-test to "
+                          "sts16-test, stsb-dev, stsb-test, sickr-test, as download writes them")  # fmt: skip
     evaluate.add_argument("--max-length", type=int, metavar="T", help="tokens kept (default: the model's)")
+
+    probe = add("probe", "a linear classifier on frozen embeddings, cross-validated",
+                "nano-simcse probe labelled.tsv --model runs/001-dropout")  # fmt: skip
+    probe.add_argument("file", metavar="FILE", help="columns label and sentence (or text): .tsv .csv .jsonl")
+    probe.add_argument("--folds", type=_number(int), default=10, metavar="K", help="parts of the data (default 10)")
+    probe.add_argument("--seed", type=_number(int), default=0, metavar="N", help="of the parts (default 0)")
+
+    for sub in (evaluate, probe):
+        sub.add_argument("--pooling", type=_poolings, action="extend", metavar="P[,P...]", help="how a sentence vector "
+                         f"is read, one row each: {', '.join(POOLINGS)} (default: the model's)")  # fmt: skip
 
     search = add("search", "find the texts closest to a query",
                  'nano-simcse search "singular value decomposition of a matrix" -k 5')  # fmt: skip
@@ -75,9 +89,26 @@ def parser():
     which.add_argument("--dense", action="store_true", help="embeddings alone")
     which.add_argument("--lexical", action="store_true", help="BM25 alone")
 
-    diagnose = add("diagnose", "the geometry of embeddings, with a verdict in words",
-                   "nano-simcse diagnose sentences.txt")  # fmt: skip
-    diagnose.add_argument("file", metavar="FILE", help="one sentence a line, or pairs (.tsv .csv .jsonl) for alignment")
+    diagnose = add("diagnose", "what is wrong with embeddings, in words, and what training changed",
+                   "nano-simcse diagnose stsb-dev.tsv --against runs/001-dropout --picture geometry.png")  # fmt: skip
+    diagnose.add_argument("file", metavar="FILE", help="one sentence a line; pairs for alignment; rated pairs for STS")
+    diagnose.add_argument("--pooling", choices=POOLINGS, metavar="|".join(POOLINGS),
+                          help="how --model is read (default: as it says)")  # fmt: skip
+    diagnose.add_argument("--against", metavar="MODEL2", help="the model after training, to be read as it says")
+    diagnose.add_argument("--fit", metavar="TEXT", help="sentences to fit centring and whitening to (default: FILE's)")
+    diagnose.add_argument("--ranks", metavar="K,L", help="whiten to these numbers of directions as well")
+    diagnose.add_argument("--picture", metavar="OUT.png", help="spectra, cosines and the alignment-uniformity plane")
+
+    whiten = add("whiten", "fit whitening or centring to a text and save the model with it",
+                 "nano-simcse whiten wiki.txt --model runs/001-dropout --rank 256 --out whitened")  # fmt: skip
+    whiten.add_argument("file", metavar="FILE", help="sentences to fit to, one a line: as many as you have")
+    whiten.add_argument("--out", required=True, metavar="DIR", help="new or empty folder for the model")
+    whiten.add_argument("--kind", choices=FITTED, default=FITTED[0], metavar="|".join(FITTED),
+                        help=f"every direction made equal, or the mean taken off (default {FITTED[0]})")  # fmt: skip
+    whiten.add_argument("--rank", type=_number(int), metavar="K", help="leading directions to keep (default: all)")
+    whiten.add_argument("--pooling", choices=POOLINGS, metavar="|".join(POOLINGS),
+                        help="how a sentence vector is read (default: the model's)")  # fmt: skip
+    whiten.add_argument("--max-length", type=int, metavar="T", help="tokens kept (default: the model's)")
 
     export = add("export", "write a folder for sentence-transformers and transformers",
                  "nano-simcse export runs/001-dropout --to my-model")  # fmt: skip
@@ -91,11 +122,11 @@ def parser():
     info = add("info", "what a model folder holds", "nano-simcse info runs/001-dropout")
     info.add_argument("model", metavar="DIR", nargs="?", help="default: the newest run in ./runs")
 
-    for sub in (encode, evaluate, search, diagnose):
+    for sub in (encode, evaluate, probe, search, diagnose, whiten):
         sub.add_argument("--model", metavar="DIR", help="folder, package:NAME or hub id (default: newest run)")
-    for sub in (encode, evaluate, search, diagnose):
+    for sub in (encode, evaluate, probe, search, diagnose, whiten):
         sub.add_argument("--device", default="cpu", metavar="D", help="cpu, cuda or cuda:i (default cpu)")
-    for sub in (evaluate, search, diagnose, info):
+    for sub in (evaluate, probe, search, diagnose, whiten, info):
         sub.add_argument("--json", action="store_true", help="make the last line of output one JSON object")
     return top
 
@@ -126,6 +157,24 @@ def _train_arguments(sub):
     sub.add_argument("--resume", action="store_true", help="go on with the run in --out")
     sub.add_argument("--overwrite", action="store_true", help="replace the run in --out")
     sub.add_argument("--compare", action="store_true", help="train once for every kind of positives, side by side")
+    sub.add_argument("--json", action="store_true", help="make the last line of output one JSON object")
+
+
+STUDY_EXAMPLE = "nano-simcse study dropout --seeds 0,1 --steps 100 --out studies/dropout"
+
+
+def _study_arguments(sub):
+    sub.add_argument("topic", metavar="TOPIC", help=f"{', '.join(TOPICS)}; with --config, a name for the results")
+    sub.add_argument("files", metavar="FILE", nargs="*", help="as for train; none: the docstrings")
+    sub.add_argument("--config", metavar="FILE", help="a .toml with arms and orderings of your own")
+    sub.add_argument("--dev", metavar="FILE", help="STS file to score by (default: recall@1 on held-out pairs)")
+    sub.add_argument("--init", metavar="MODEL", help="model every arm goes on from: folder, package:NAME or hub id")
+    sub.add_argument("--seeds", metavar="0,1,2", help="instead of the plan's")
+    sub.add_argument("--steps", type=_number(int), metavar="N", help="steps of an arm, instead of the plan's")
+    sub.add_argument("--arms", metavar="A,B", help="names of the arms to run (default all)")
+    sub.add_argument("--out", metavar="DIR", help="folder of the study (default studies/TOPIC); what it holds is kept")
+    sub.add_argument("--threads", type=_number(int), metavar="N", help=HELP["threads"])
+    sub.add_argument("--keep-models", action="store_true", help="keep the checkpoints of runs that are done")
     sub.add_argument("--json", action="store_true", help="make the last line of output one JSON object")
 
 
@@ -173,6 +222,15 @@ def _number(kind):
             raise argparse.ArgumentTypeError(f"{text!r} is not {expected}") from None
 
     return convert
+
+
+def _poolings(text):
+    names = text.split(",")
+    for name in names:
+        if name not in POOLINGS:
+            expected = f"{', '.join(POOLINGS)}{nearest(name, POOLINGS)}"
+            raise argparse.ArgumentTypeError(f"{name!r} is not one of {expected}")
+    return names
 
 
 def parse(argv=None):

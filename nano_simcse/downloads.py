@@ -35,7 +35,7 @@ class PublicSet:
     """Files that belong together, and the command to go on with."""
 
     files: tuple
-    use: str = field(default="nano-simcse evaluate {files} --model MODEL")
+    use: str = field(default="nano-simcse evaluate {folder} --model MODEL")
 
 
 AUTHORS = "princeton-nlp/datasets-for-simcse"

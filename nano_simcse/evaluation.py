@@ -63,8 +63,7 @@ def sts_scores(scores, gold, subsets=None):
     scores, gold = _vector(scores, "scores"), _vector(gold, "gold")
     if len(scores) != len(gold):
         raise InputError(f"there are {len(scores)} scores but {len(gold)} gold scores.")
-    if gold.min() == gold.max():
-        raise InputError(f"all {len(gold)} gold scores are {gold[0]:g}; a correlation needs two values.")
+    _check_gold(gold)
     together = _correlations(scores, gold)
     report = {"count": len(gold), **together, "all": together}
     if subsets is None:
@@ -85,6 +84,19 @@ def sts_scores(scores, gold, subsets=None):
     return report
 
 
+def check_rated(pairs):
+    """The pairs as a list, or InputError where `evaluate_sts` could not report on them, whatever the encoder: no
+    pair, a subset on some of them only, or one score for all."""
+    pairs = list(pairs)
+    if not pairs:
+        raise InputError("there is no sentence pair to evaluate.")
+    unlabelled = sum(not pair.subset for pair in pairs)
+    if 0 < unlabelled < len(pairs):
+        raise InputError(f"{unlabelled} of {len(pairs)} pairs have no subset; label all of them or none.")
+    _check_gold(_vector([pair.score for pair in pairs], "scores"))
+    return pairs
+
+
 def evaluate_sts(encoder, pairs, batch_size=64, show_progress_bar=None):
     """Encode the sentences of STS pairs, score each pair by its cosine, and report as `sts_scores` does.
 
@@ -94,16 +106,10 @@ def evaluate_sts(encoder, pairs, batch_size=64, show_progress_bar=None):
         batch_size, show_progress_bar: passed on.
     Returns: the dict of `sts_scores` plus "sentences", the number of distinct sentences, each encoded once.
     Cosines are compared to 12 decimals: float64 rounding must not rank pairs that the encoder scores alike.
-    Raises: InputError for no pairs, labels on some pairs only, embeddings of the wrong shape, a NaN, or a
-    zero vector.
+    Raises: InputError as `check_rated`, before anything is encoded, and for embeddings of the wrong shape, a NaN,
+    or a zero vector.
     """
-    pairs = list(pairs)
-    if not pairs:
-        raise InputError("there is no sentence pair to evaluate.")
-    subsets = [pair.subset or None for pair in pairs]
-    unlabelled = sum(subset is None for subset in subsets)
-    if 0 < unlabelled < len(pairs):
-        raise InputError(f"{unlabelled} of {len(pairs)} pairs have no subset; label all of them or none.")
+    pairs = check_rated(pairs)
     row_of: dict[str, int] = {}
     left = np.array([row_of.setdefault(pair.sentence1, len(row_of)) for pair in pairs])
     right = np.array([row_of.setdefault(pair.sentence2, len(row_of)) for pair in pairs])
@@ -117,8 +123,8 @@ def evaluate_sts(encoder, pairs, batch_size=64, show_progress_bar=None):
         u = unit_rows(embeddings[left[block]].astype(np.float64), "embeddings of first sentences")
         v = unit_rows(embeddings[right[block]].astype(np.float64), "embeddings of second sentences")
         cosines[block] = np.einsum("nd,nd->n", u, v)
-    gold = [pair.score for pair in pairs]
-    report = sts_scores(np.round(cosines, 12), gold, None if unlabelled else subsets)
+    subsets = [pair.subset for pair in pairs] if pairs[0].subset else None
+    report = sts_scores(np.round(cosines, 12), [pair.score for pair in pairs], subsets)
     return {**report, "sentences": len(row_of)}
 
 
@@ -210,6 +216,11 @@ def binomial_error(percent, n):
         raise InputError(f"n must be an integer >= 1, got {n!r}.")
     p = percent / 100
     return float(100 * np.sqrt(p * (1 - p) / n))
+
+
+def _check_gold(gold):
+    if gold.min() == gold.max():
+        raise InputError(f"all {len(gold)} gold scores are {gold[0]:g}; a correlation needs two values.")
 
 
 def _correlations(scores, gold):

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from .errors import InputError
+
 APPLICATION = "nano_simcse"
 NO_ROOM = {errno.ENOSPC, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)}  # said of the file being written
 WRITING = ".writing-"  # how the name of a file begins until it is complete
@@ -49,6 +51,31 @@ def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
         if isinstance(error, OSError) and _is_about(error, name):
             error.filename, error.filename2 = str(path), None
         raise
+
+
+@contextmanager
+def new_folder(path: str | os.PathLike) -> Iterator[Path]:
+    """Give a temporary folder beside `path`; rename it to `path` on success, remove it on any failure.
+
+    Raises what the body raises, and InputError as `require_unused` does, before the body runs.
+    """
+    path = Path(path)
+    require_unused(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=WRITING, dir=path.parent) as temporary:
+        made = Path(temporary) / "made"
+        made.mkdir()  # with the rights of any new folder, which the temporary one does not have
+        yield made
+        if path.exists():
+            path.rmdir()
+        os.replace(made, path)
+
+
+def require_unused(path: str | os.PathLike) -> None:
+    """Raise InputError, naming `path`, unless a new folder can be made there: nothing, or an empty folder."""
+    path = Path(path)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise InputError(f"{str(path)!r} is in use; expected a new or empty folder to write to")
 
 
 def user_cache_folder() -> Path:

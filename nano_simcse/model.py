@@ -11,12 +11,21 @@ import numpy as np
 from tqdm import tqdm
 
 from .backend import keep_freed_memory, length_multiple, resolve_device, to_device, to_host
-from .checkpoint import load_parameters, read_description, require_finite, save_parameters, write_json
+from .checkpoint import (
+    load_parameters,
+    load_transform,
+    read_description,
+    require_finite,
+    save_parameters,
+    save_transform,
+    write_json,
+)
 from .data.batches import pack
 from .data.tokenizer import Tokenizer
 from .encoder import encoder_forward, init_parameters, parameter_shapes
 from .errors import CheckpointError, DeviceError, InputError
 from .huggingface import export_folder, find_folder, import_folder, is_foreign
+from .inputs import listed, number_rows, require_length, require_whole
 from .layers import POOLINGS, normalize, pool, tanh_head
 from .parallel import Workers, available_cores, split_by_tokens
 from .parameters import Parameters
@@ -49,31 +58,35 @@ def embed(params, config, batch, pooling, dropout=None, training=False, grad=Non
 
 
 class SentenceEncoder:
-    """A tokenizer, an encoder and the reading that turns token vectors into a sentence vector.
+    """A tokenizer, an encoder and the reading that turns token vectors into a sentence vector: a pooling, perhaps a
+    fitted transform of the pooled row (centring, whitening), perhaps scaling to length 1.
 
     >>> encoder = SentenceEncoder.load("runs/001-dropout")        # doctest: +SKIP
     >>> encoder.encode(["a sentence", "another one"]).shape       # doctest: +SKIP
     (2, 128)
     """
 
-    def __init__(self, params, config, tokenizer, pooling="mean", max_length=64, device="cpu", normalize=False):
+    def __init__(
+        self, params, config, tokenizer, pooling="mean", max_length=64, device="cpu", normalize=False, transform=None
+    ):
         """params: Parameters of parameter_shapes(config), on `device`; pooling: one of POOLINGS; max_length: longest
-        row in tokens, [CLS] and [SEP] included; normalize: whether every embedding is scaled to length 1. Raises
-        InputError where they do not fit together."""
+        row in tokens, [CLS] and [SEP] included; normalize: whether every embedding is scaled to length 1; transform:
+        a Transform of width D fitted to embeddings of this pooling, or None. Raises InputError where they do not fit
+        together."""
         if pooling not in POOLINGS:
             raise InputError(f"pooling {pooling!r} is not one of {', '.join(POOLINGS)}")
-        _require_whole("max_length", max_length)
-        if not 3 <= max_length <= config.max_positions:
-            raise InputError(f"max_length is {max_length}; expected 3 to {config.max_positions}, the model's positions")
-        self.params, self.config, self.tokenizer = params, config, tokenizer
+        require_length(max_length, config.max_positions)
+        if transform is not None and transform.inputs != config.width:
+            raise InputError(f"the transform takes rows of width {transform.inputs}, the encoder's are {config.width}")
+        self.params, self.config, self.tokenizer, self.transform = params, config, tokenizer, transform
         self.pooling, self.max_length, self.device, self.normalize = pooling, max_length, device, normalize
         self.truncated = 0
         self._warned = False
 
     @property
     def dimension(self):
-        """Length D of an embedding."""
-        return self.config.width
+        """Length of an embedding: the encoder's width D, or what the transform makes of it."""
+        return self.config.width if self.transform is None else self.transform.outputs
 
     def encode(
         self, sentences, batch_size=64, show_progress_bar=None, normalize_embeddings=False, max_length=None
@@ -88,7 +101,7 @@ class SentenceEncoder:
         Raises InputError for anything that is not a string, a batch size below 1, and sizes that are not whole numbers.
         """
         single = isinstance(sentences, str)
-        texts = [sentences] if single else _listed(sentences)
+        texts = [sentences] if single else listed(sentences)
         rows = self._tokenize(texts, batch_size, max_length)
         embeddings = np.empty((len(rows), self.dimension), np.float32)
         lengths = np.array([len(row) for row in rows], int)
@@ -114,19 +127,20 @@ class SentenceEncoder:
 
         Raises InputError for anything but finite numbers, for two widths, and for a zero row.
         """
-        a, b = _table("a", a), _table("b", b)
+        a, b = number_rows("a", a), number_rows("b", b)
         if a.shape[1] != b.shape[1]:
             raise InputError(f"rows of a are {a.shape[1]} wide and rows of b {b.shape[1]}; expected one width")
         return normalize(a)[0] @ normalize(b)[0].T
 
     def save(self, path):
-        """Write config.json, model.safetensors and the tokenizer's files to the folder `path`."""
+        """Write config.json, model.safetensors, the tokenizer's files and, where there is a transform,
+        transform.safetensors to the folder `path`."""
         path = Path(path)
         save_parameters(path / "model.safetensors", self.params)
         self.save_description(path)
 
     def save_description(self, path):
-        """Everything but the parameters: config.json and the tokenizer's files."""
+        """Everything but the parameters: config.json, the tokenizer's files and the transform."""
         self.tokenizer.save(path)
         description = {
             "format": FORMAT,
@@ -135,7 +149,12 @@ class SentenceEncoder:
             "max_length": self.max_length,
             "normalize": self.normalize,
         }
+        if self.transform is not None:
+            save_transform(Path(path) / "transform.safetensors", self.transform)
+            description["transform"] = self.transform.kind
         write_json(Path(path) / "config.json", description)
+        if self.transform is None:  # of a model that lay there before
+            (Path(path) / "transform.safetensors").unlink(missing_ok=True)
 
     def export(self, path):
         """Write a folder that sentence_transformers.SentenceTransformer and transformers.AutoModel load."""
@@ -160,8 +179,11 @@ class SentenceEncoder:
             device, found = resolve_device(device), import_folder(path)
             require_finite(path, found.params)
             params = Parameters(found.params.shapes, to_device(found.params.flat, device))
-            return cls(params, found.config, found.tokenizer, found.pooling, found.max_length, device, found.normalize)
+            reading = found.pooling, found.max_length, device, found.normalize, found.transform
+            return cls(params, found.config, found.tokenizer, *reading)
         config, reading = read_description(path / "config.json", FORMAT)
+        if kind := reading.pop("transform", None):
+            reading["transform"] = load_transform(path / "transform.safetensors", kind, config.width)
         device = resolve_device(device)
         params = load_parameters(path / "model.safetensors", parameter_shapes(config), device)
         tokenizer = Tokenizer.load(path)
@@ -176,36 +198,41 @@ class SentenceEncoder:
         """Hex digest of everything an embedding depends on: two encoders with equal fingerprints agree."""
         digest = hashlib.sha256(repr((asdict(self.config), self.pooling, self.max_length, self.normalize)).encode())
         digest.update(np.ascontiguousarray(to_host(self.params.flat)).tobytes())
+        if self.transform is not None:
+            digest.update(self.transform.tobytes())
         digest.update("\n".join(self.tokenizer.tokens(range(self.tokenizer.vocab_size))).encode())
         return digest.hexdigest()[:16]
 
     def with_parameters(self, params):
-        """The same encoder around other parameters, for example those of a training step."""
-        return self._like(params, self.pooling, self.max_length, self.normalize)
+        """The same encoder around other parameters, for example those of a training step; without a transform, which
+        was fitted to embeddings of the old ones."""
+        return self._like(params=params, transform=None)
 
     def with_reading(self, pooling=None, max_length=None, normalize=None):
-        """The same parameters, read in another way; None keeps what there is. Raises as the constructor does."""
-        return self._like(
-            self.params,
-            self.pooling if pooling is None else pooling,
-            self.max_length if max_length is None else max_length,
-            self.normalize if normalize is None else normalize,
-        )
+        """The same parameters, read in another way; None keeps what there is, a transform among it. Raises as the
+        constructor does, and InputError for another pooling of an encoder with a transform, which belongs to one."""
+        asked = {"pooling": pooling, "max_length": max_length, "normalize": normalize}
+        if self.transform is not None and pooling not in (None, self.pooling):
+            raise InputError(
+                f"pooling {pooling!r:.60} does not go with the model's transform ({self.transform.kind}), which was "
+                f"fitted to {self.pooling!r} embeddings; use the model without it, or fit one to {pooling!r:.60}"
+            )
+        return self._like(**{name: value for name, value in asked.items() if value is not None})
 
-    def _like(self, params, pooling, max_length, normalize):
-        return SentenceEncoder(params, self.config, self.tokenizer, pooling, max_length, self.device, normalize)
+    def with_transform(self, transform):
+        """The same encoder with another Transform after its pooling, or with none. Raises as the constructor does."""
+        return self._like(transform=transform)
+
+    def _like(self, **changes):
+        same = ("params", "config", "tokenizer", "pooling", "max_length", "device", "normalize", "transform")
+        return SentenceEncoder(**{name: getattr(self, name) for name in same} | changes)
 
     def _tokenize(self, texts, batch_size, max_length):
-        _require_whole("batch_size", batch_size)
+        require_whole("batch_size", batch_size)
         if batch_size < 1:
             raise InputError(f"batch_size is {batch_size}; expected at least 1")
-        for i, text in enumerate(texts):
-            if not isinstance(text, str):
-                raise InputError(f"sentence {i} is {text!r:.60}, a {type(text).__name__}; expected a string")
         limit = self.max_length if max_length is None else max_length
-        _require_whole("max_length", limit)
-        if not 3 <= limit <= self.config.max_positions:
-            raise InputError(f"max_length is {limit}; expected 3 to {self.config.max_positions}, the model's positions")
+        require_length(limit, self.config.max_positions)
         rows, cut = self.tokenizer.encode(texts, limit)
         self.truncated += cut
         if cut and not self._warned:
@@ -216,7 +243,8 @@ class SentenceEncoder:
     def _encode_rows(self, rows, members):
         grouping = {"multiple": length_multiple(self.device), "longest": self.config.max_positions}
         batch = pack([rows[i] for i in members], **grouping).to(self.device)
-        return to_host(embed(self.params, self.config, batch, self.pooling)[0])
+        z = to_host(embed(self.params, self.config, batch, self.pooling)[0])
+        return z if self.transform is None else self.transform(z)
 
 
 def new_encoder(config, tokenizer, pooling, max_length, seed, device="cpu"):
@@ -224,34 +252,3 @@ def new_encoder(config, tokenizer, pooling, max_length, seed, device="cpu"):
     params = init_parameters(config, seed)
     params = Parameters(params.shapes, to_device(params.flat, device))
     return SentenceEncoder(params, config, tokenizer, pooling, max_length, device)
-
-
-def _listed(sentences):
-    """The sentences as a list; InputError for a single thing that is not a string."""
-    try:
-        if not isinstance(sentences, bytes | bytearray | memoryview):
-            return list(sentences)
-    except TypeError:
-        pass  # not iterable
-    kind = type(sentences).__name__
-    raise InputError(f"sentences is {sentences!r:.60}, a {kind}; expected a string or a list of strings")
-
-
-def _require_whole(name, value):
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise InputError(f"{name} is {value!r:.60}, a {type(value).__name__}; expected a whole number")
-
-
-def _table(name, values):
-    """Finite numbers (n, D) on the host; a vector (D,) becomes one row."""
-    try:
-        x = to_host(values)
-    except (TypeError, ValueError):  # rows of several lengths
-        raise InputError(f"{name} is not a table of numbers; expected rows of one width") from None
-    if x.dtype.kind not in "fiu" or x.ndim not in (1, 2) or not x.shape[-1]:
-        raise InputError(f"{name} has shape {x.shape} and type {x.dtype}; expected numbers of shape (n, D) or (D,)")
-    x = np.atleast_2d(x if x.dtype.kind == "f" else x.astype(np.float64))
-    bad = np.flatnonzero(~np.isfinite(x).all(axis=1))
-    if len(bad):
-        raise InputError(f"row {bad[0]} of {name} holds NaN or infinity; expected finite numbers")
-    return x

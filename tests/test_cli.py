@@ -89,10 +89,12 @@ def test_evaluate_prints_every_protocol(trained, tmp_path, capsys):
     file.write_text("subset\tsentence1\tsentence2\tscore\n" + "\n".join(lines) + "\n", encoding="utf-8")
     assert main(["evaluate", str(file), "--model", str(folder), "--json"]) == 0
     output = capsys.readouterr().out
-    report = json.loads(output.splitlines()[-1])[str(file)]
-    assert report["count"] == 24
-    for protocol in ("all", "mean", "wmean"):
-        assert f"sts.tsv {protocol}" in output and -100 <= report[protocol]["spearman"] <= 100
+    (reading,) = json.loads(output.splitlines()[-1])["readings"]
+    report = reading["sets"][str(file)]
+    assert set(reading) == {"pooling", "sets"} and report["count"] == 24
+    numbers = [f"{report[protocol]['spearman']:.2f}" for protocol in ("all", "mean", "wmean")]
+    assert output.splitlines()[1].split() == ["n", "all", "mean", "wmean", "pearson"]
+    assert output.splitlines()[2].split() == ["sts.tsv", "24", *numbers, f"{report['pearson']:.2f}"]
 
 
 def test_search_in_a_file_finds_the_line_itself(trained, tmp_path, capsys):
@@ -141,7 +143,7 @@ def test_diagnose_says_in_words_what_the_numbers_mean(trained, tmp_path, capsys)
     assert "alignment" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["train", "encode", "evaluate", "search", "diagnose", "info"])
+@pytest.mark.parametrize("command", ["train", "encode", "evaluate", "probe", "search", "diagnose", "info"])
 def test_every_command_has_help_with_an_example(command, capsys):
     with pytest.raises(SystemExit) as stop:
         main([command, "--help"])

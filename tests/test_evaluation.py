@@ -212,7 +212,19 @@ def test_evaluate_sts_names_what_is_wrong():
         evaluate_sts(encoder, [pair("a", "n", 1), pair("a", "a", 2)])
     encoder.encode = lambda sentences, **_: np.ones((len(sentences) + 1, 2))
     with pytest.raises(InputError, match=r"\(2, 2\) for 1 sentences"):
-        evaluate_sts(encoder, [pair("a", "a", 1)])
+        evaluate_sts(encoder, [pair("a", "a", 1), pair("a", "a", 2)])
+
+
+def test_scores_that_cannot_be_correlated_are_refused_before_anything_is_encoded():
+    encoder = Lookup({"a": [1, 0]})
+    for pairs, words in (
+        ([pair("a", "a", 3), pair("a", "a", 3)], "all 2 gold scores are 3"),
+        ([pair("a", "a", 3, "x"), pair("a", "a", 2)], "1 of 2 pairs have no subset"),
+        ([pair("a", "a", 3), pair("a", "a", np.nan)], "scores must be finite"),
+    ):
+        with pytest.raises(InputError, match=words):
+            evaluate_sts(encoder, pairs)
+    assert encoder.calls == []
 
 
 @pytest.mark.skipif(not STS.is_dir(), reason="the STS files (../shared/data/sts) are not here")

@@ -236,7 +236,7 @@ def test_a_dense_tanh_after_cls_is_the_head(tmp_path):
     [
         ("mean", {}, "square tanh head after cls pooling alone"),
         ("cls", {"out_features": 4}, "square tanh head after cls pooling alone"),
-        ("cls", {"activation_function": "torch.nn.modules.linear.Identity"}, "activation_function"),
+        ("cls", {"activation_function": "torch.nn.modules.activation.ReLU"}, "activation_function"),
         ("cls", {"bias": False}, "bias False"),
     ],
 )

@@ -11,6 +11,7 @@ from nano_simcse.encoder import encoder_forward
 from nano_simcse.errors import CheckpointError
 from nano_simcse.evaluation import evaluate_sts
 from nano_simcse.layers import POOLINGS, pool, tanh_head
+from nano_simcse.protocol import evaluate_suite
 
 # Spearman x 100 on the dev part of STS Benchmark, by transformers on torch, at most 128 tokens, cosine.
 STSB_DEV = {"mean": 86.72, "cls_before_pooler": 79.73, "cls": 79.34, "avg_first_last": 87.02, "avg_top2": 86.18}
@@ -64,3 +65,24 @@ def test_spearman_on_the_sts_benchmark_is_the_published_one_for_every_pooling(mi
     for pooling, x in read_in_every_way(minilm, texts, 128).items():
         found = evaluate_sts(Computed(texts, x), pairs)["spearman"]
         assert abs(found - STSB_DEV[pooling]) < 0.02, (pooling, found)
+
+
+@pytest.mark.slow
+def test_the_suite_gives_the_published_spearman_of_the_test_set(minilm, tmp_path):
+    (tmp_path / "stsb-test.tsv").write_bytes(shared_path("data/sts/stsb-test.tsv").read_bytes())
+    pairs = read_sts(tmp_path / "stsb-test.tsv")
+    texts = sorted({text for pair in pairs for text in (pair.sentence1, pair.sentence2)})
+    x = minilm.encode(texts)
+    report = evaluate_suite(Computed(texts, x), tmp_path)
+    assert report["sets"]["stsb-test"]["all"]["spearman"] == pytest.approx(82.03, abs=0.02)
+    assert report["average"]["spearman"] == report["sets"]["stsb-test"]["spearman"]
+    geometry = report["geometry"]
+    # An independent count of the same pairs and sentences, and both measures from the table of all cosines.
+    x = x / np.linalg.norm(x.astype(float), axis=1, keepdims=True)
+    row = {text: i for i, text in enumerate(texts)}
+    alike = [(row[pair.sentence1], row[pair.sentence2]) for pair in pairs if pair.score > 4]
+    cosines = x @ x.T
+    distinct = cosines[np.triu_indices(len(x), 1)]
+    assert geometry["positives"] == len(alike) and geometry["sentences"] == len(texts)
+    assert geometry["alignment"] == pytest.approx(np.mean([2 - 2 * cosines[pair] for pair in alike]), abs=1e-5)
+    assert geometry["uniformity"] == pytest.approx(np.log(np.mean(np.exp(-4 + 4 * distinct))), abs=1e-5)

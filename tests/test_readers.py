@@ -8,12 +8,12 @@ from shared_data import shared_path
 
 from nano_simcse.data.readers import (
     STSPair,
-    read_lines,
     read_sentences,
     read_sts,
     read_training_file,
     read_training_files,
 )
+from nano_simcse.data.records import read_lines
 from nano_simcse.errors import InputError
 
 

@@ -30,7 +30,7 @@ def test_train_on_wikipedia_with_a_dev_file_runs_and_reports(tmp_path, capsys):
 
     sts12 = shared_path("data/sts/sts12-test.tsv")
     assert main(["evaluate", str(dev), str(sts12), "--model", str(run), "--json"]) == 0
-    reports = json.loads(capsys.readouterr().out.splitlines()[-1])
+    reports = json.loads(capsys.readouterr().out.splitlines()[-1])["readings"][0]["sets"]
     assert reports[str(dev)]["pearson"] == pytest.approx(100 * pearsonr(cosine, gold)[0], abs=1e-3)
     assert "mean" not in reports[str(dev)]
     assert reports[str(sts12)]["count"] == 3108 and len(reports[str(sts12)]["subsets"]) == 5

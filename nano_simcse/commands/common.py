@@ -5,7 +5,7 @@ import math
 import os
 import sys
 
-from ..data.readers import decoded_lines, read_lines
+from ..data.records import decoded_lines, read_lines
 from ..errors import InputError
 from ..model import SentenceEncoder
 from ..training.run_folder import newest_run

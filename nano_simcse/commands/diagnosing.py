@@ -1,51 +1,76 @@
-"""nano-simcse diagnose: the geometry of embeddings, in numbers and in words."""
+"""nano-simcse diagnose: what is wrong with a cloud of embeddings, what would repair it, and what training changed."""
 
-from ..data.readers import read_training_file
+import os
+from pathlib import Path
+
+from ..data.readers import read_sentences
+from ..diagnosis.measures import read_text
+from ..diagnosis.readings import take_readings
+from ..diagnosis.words import changes, findings
 from ..errors import InputError
-from ..geometry import collapse_guard, geometry_report
+from ..model import SentenceEncoder
+from ..protocol import ALIKE
 from ..training.report import as_table
 from .common import json_line, load_model
+
+COLUMNS = {
+    "STS": "sts",
+    "alignment": "alignment",
+    "uniformity": "uniformity",
+    "mean cosine": "mean_pair_cosine",
+    "effective rank": "effective_rank",
+}
 
 
 def diagnose(arguments):
     """nano-simcse diagnose."""
-    text = read_training_file(arguments.file)
-    paired = text.kind != "sentences"
-    rows = text.rows if paired else list(dict.fromkeys(text.rows))
-    if len(rows) < 2:
-        unit = text.kind.removesuffix("s") if paired else "distinct sentence"
-        raise InputError(f"{arguments.file} holds 1 {unit}; a geometry needs at least 2")
+    picture = arguments.picture and os.path.expanduser(arguments.picture)
+    if picture and Path(picture).suffix.lower() != ".png":
+        raise InputError(f"--picture is {arguments.picture!r}; expected a name that ends in .png")
+    ranks, text = _ranks(arguments.ranks), read_text(arguments.file)
+    to_fit = read_sentences(arguments.fit) if arguments.fit else None
     encoder = load_model(arguments)
-    x = encoder.encode([row[0] for row in rows] if paired else rows)
-    positives = encoder.encode([row[1] for row in rows]) if paired else None
-    report = geometry_report(x, positives)
-    rows = [(name.replace("_", " "), {"value": value}) for name, value in report.as_dict().items() if value is not None]
-    print(as_table(rows, ["value"]))
-    words = verdict(report, collapse_guard(x))
-    print(words)
+    against = SentenceEncoder.load(arguments.against, device=arguments.device) if arguments.against else None
+    readings = take_readings(encoder, text, arguments.pooling, against, to_fit, ranks)
+    pooling, raw = arguments.pooling or encoder.pooling, readings.reports["raw"]
+    found = {f"raw ({pooling})": findings(raw)}
+    if against:
+        made = changes(raw, readings.reports["trained"], readings.untrained)
+        found[f"raw ({pooling}) -> trained ({arguments.against}, {against.pooling})"] = made
+    print(_count(text))
+    print(_table(readings.reports))
+    for line in readings.notes:
+        print(line)
+    for name, parts in found.items():
+        print("\n".join(["", name, *("  " + part.text for part in parts)]))
+    if picture:
+        from ..diagnosis.picture import draw_diagnosis  # matplotlib takes a second to load
+
+        draw_diagnosis(picture, readings, f"{pooling} embeddings of {Path(arguments.file).name}")
+        print(f"\npicture: {picture}")
     if arguments.json:
-        print(json_line({**report.as_dict(), "verdict": words}))
+        verdict, *changed = (" ".join(part.text for part in parts) for parts in found.values())
+        shown = {name: report.as_dict() for name, report in readings.reports.items()}
+        print(json_line({**raw.as_dict(), "verdict": verdict, "changes": "".join(changed) or None, "readings": shown}))
 
 
-def verdict(report, guard):
-    """The report in plain words."""
-    if guard.collapsed:
-        return f"Collapsed: {'; '.join(guard.reasons)}. Such embeddings cannot tell texts apart."
-    words = []
-    if report.mean_pair_cosine > 0.5:
-        words.append(
-            f"Narrow cone: two random sentences have cosine {report.mean_pair_cosine:.2f} on average, so absolute "
-            "similarities mean little; ranking may still work."
-        )
-    elif report.mean_pair_cosine > 0.2:
-        words.append(f"A wide cone: two random sentences have cosine {report.mean_pair_cosine:.2f} on average.")
-    else:
-        words.append(f"Well spread: two random sentences have cosine {report.mean_pair_cosine:.2f} on average.")
-    words.append(f"The rows use about {report.centred_effective_rank:.0f} directions around their mean.")
-    if report.max_pair_cosine > 0.999:
-        words.append("Some different texts have the same embedding to three digits: look for near-duplicates.")
-    if report.alignment is not None:
-        random_distance = 2 - 2 * report.mean_pair_cosine
-        share = 100 * report.alignment / random_distance
-        words.append(f"Positive pairs lie at {share:.0f} % of the squared distance of random pairs (lower is better).")
-    return " ".join(words)
+def _ranks(given):
+    try:
+        return [int(part) for part in given.split(",")] if given else []
+    except ValueError:
+        raise InputError(f"--ranks is {given!r}; expected whole numbers with commas between them") from None
+
+
+def _count(text):
+    shown, what = len(text.sentences), f"{len(text.sentences):,} distinct sentences"
+    if shown < text.total:
+        what += f", drawn from {text.total:,}"
+    if text.rated is None:
+        return what + (f", {len(text.left):,} positive pairs" if len(text.left) else "")
+    return what + f", {len(text.rated):,} rated pairs, {len(text.left):,} of them positive (scored above {ALIKE:g})"
+
+
+def _table(reports):
+    columns = [title for title, key in COLUMNS.items() if getattr(reports["raw"], key) is not None]
+    rows = [(name, {title: getattr(report, COLUMNS[title]) for title in columns}) for name, report in reports.items()]
+    return as_table(rows, columns)

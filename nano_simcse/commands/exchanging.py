@@ -18,7 +18,9 @@ def export(arguments):
     encoder = SentenceEncoder.load(arguments.model)
     encoder.export(arguments.to)
     normalised = ", scaled to length 1" if encoder.normalize else ""
-    print(f"{arguments.to}: {encoder.pooling} pooling{normalised}, at most {encoder.max_length} tokens")
+    fitted = encoder.transform
+    fitted = f", {fitted.kind} transform {fitted.inputs} -> {fitted.outputs}" if fitted else ""
+    print(f"{arguments.to}: {encoder.pooling} pooling{fitted}{normalised}, at most {encoder.max_length} tokens")
 
 
 def download(arguments):
@@ -27,8 +29,10 @@ def download(arguments):
         paths = downloads.download(name, arguments.to)
         for path in paths:
             print(path)
-        files = " ".join(str(path) for path in paths)
-        use = downloads.SETS[name].use.format(files=files) if name in downloads.SETS else "any command --model " + name
+        use = "any command --model " + name
+        if name in downloads.SETS:
+            files = " ".join(str(path) for path in paths)
+            use = downloads.SETS[name].use.format(files=files, folder=arguments.to)
         print(f"use it with: {use}")
 
 
@@ -36,12 +40,14 @@ def info(arguments):
     """nano-simcse info."""
     folder = find_folder(os.path.expanduser(arguments.model)) if arguments.model else newest_run()
     encoder = SentenceEncoder.load(folder)
+    fitted = encoder.transform
     facts = {
         "folder": str(folder),
         **asdict(encoder.config),
         "pooling": encoder.pooling,
         "max_length": encoder.max_length,
         "normalize": encoder.normalize,
+        "transform": fitted and f"{fitted.kind}, {fitted.inputs} -> {fitted.outputs}",
         "parameters": int(encoder.params.flat.size),
         "fingerprint": encoder.fingerprint(),
     }

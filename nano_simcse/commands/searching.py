@@ -9,7 +9,7 @@ import numpy as np
 
 from ..checkpoint import read_json
 from ..data.docstrings import load_corpus
-from ..data.readers import read_lines
+from ..data.records import read_lines
 from ..errors import InputError
 from ..files import atomic_write, user_cache_folder
 from ..retrieval import DenseIndex, LexicalIndex, fuse, lexical_words, standardise, top_k

@@ -1,7 +1,5 @@
 """A whole folder, in and out."""
 
-import os
-import tempfile
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,10 +10,13 @@ from ..backend import to_host
 from ..checkpoint import read_json, write_json
 from ..data.tokenizer import Tokenizer
 from ..encoder import EncoderConfig, parameter_shapes
-from ..errors import CheckpointError, InputError
+from ..errors import CheckpointError
+from ..files import new_folder
 from ..parameters import Parameters
+from ..transforms import Transform
 from . import bert
-from .reading import MODULES, read_head, read_reading, write_reading
+from .dense import read_head, read_transform
+from .reading import MODULES, read_reading, write_reading
 
 LONGEST = 512  # tokens of a row where neither the folder nor its tokenizer states a limit
 
@@ -30,6 +31,7 @@ class Contents:
     pooling: str
     max_length: int
     normalize: bool
+    transform: Transform | None = None
 
 
 def is_foreign(folder):
@@ -45,7 +47,7 @@ def is_foreign(folder):
 
 def import_folder(folder):
     """Contents of a BERT folder: config.json, model.safetensors, tokenizer.json or vocab.txt, and, where there is a
-    modules.json, the pooling, length, head and normalisation of sentence-transformers.
+    modules.json, the pooling, length, head, linear map and normalisation of sentence-transformers.
 
     A stored pooler becomes the tanh head; it is read by "cls" and not by "cls_before_pooler". Raises CheckpointError
     for whatever cannot be taken over exactly, naming it.
@@ -67,7 +69,8 @@ def import_folder(folder):
     if reading.lowercase and tokenizer.encode(["A"], 3)[0][0].tolist() != tokenizer.encode(["a"], 3)[0][0].tolist():
         raise CheckpointError(f"{folder}: do_lower_case before a tokenizer that keeps case is not supported")
     length = min(reading.max_length or _tokenizer_length(place), config.max_positions)
-    return Contents(params, config, tokenizer, reading.pooling, length, reading.normalize)
+    transform = reading.transform and read_transform(reading.transform, config.width)
+    return Contents(params, config, tokenizer, reading.pooling, length, reading.normalize, transform)
 
 
 def _tokenizer_length(folder):
@@ -98,19 +101,11 @@ def export_folder(encoder, folder):
 
     encoder: a SentenceEncoder, trained here or imported. folder: new or empty; it appears whole or not at all.
     Embeddings are the same up to rounding. The head is written as BERT's pooler and, where the reading goes through
-    it ("cls"), as a Dense module too. Raises InputError where the folder is in use.
+    it ("cls"), as a Dense module too; a transform is a Dense module without activation. Raises InputError where the
+    folder is in use.
     """
-    folder = Path(folder)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{str(folder)!r} is in use; expected a new or empty folder to export to")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".writing-", dir=folder.parent) as temporary:
-        made = Path(temporary) / "model"
-        made.mkdir()  # with the rights of any new folder, which the temporary one does not have
+    with new_folder(folder) as made:
         _write(encoder, made)
-        if folder.exists():
-            folder.rmdir()
-        os.replace(made, folder)
 
 
 def _write(encoder, folder):
@@ -122,4 +117,4 @@ def _write(encoder, folder):
     write_json(folder / "tokenizer_config.json", bert.tokenizer_values(config))
     write_json(folder / "config.json", bert.config_values(config, encoder.tokenizer.pad_id, two_states))
     bert.write_weights(folder / "model.safetensors", config, encoder.params)
-    write_reading(folder, config, encoder.pooling, encoder.max_length, encoder.normalize, head)
+    write_reading(folder, config, encoder.pooling, encoder.max_length, encoder.normalize, head, encoder.transform)

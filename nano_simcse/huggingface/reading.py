@@ -8,8 +8,9 @@ modules.json lists the steps. Ours, in theirs:
     avg_first_last      Transformer, WeightedLayerPooling(1, 0, ..., 0, 1), Pooling(mean)
     avg_top2            Transformer, WeightedLayerPooling(0, ..., 0, 1, 1), Pooling(mean)
 
-and Normalize at the end where embeddings have length 1. Every pooling is expressed exactly: a weighted layer pooling
-divides by the sum of its weights, which is the average of two states. Any other step is refused by name.
+then Dense(identity) where a fitted transform follows (dense.py), and Normalize at the end where embeddings have length
+1. Every pooling is expressed exactly: a weighted layer pooling divides by the sum of its weights, which is the average
+of two states. Any other step is refused by name.
 
 A plain BERT folder has no modules.json; it is read by the mean over tokens, as sentence-transformers does.
 """
@@ -23,26 +24,19 @@ from ..checkpoint import open_safetensors, read_json, write_json
 from ..errors import CheckpointError
 from ..layers.pooling import states_read
 from .bert import save_arrays
+from .dense import head_module, is_linear, require_head, transform_module
 
 MODULES = "modules.json"
 LENGTH = "sentence_bert_config.json"
 PROMPTS = "config_sentence_transformers.json"
 TYPES = "sentence_transformers.models."
-TANH = "torch.nn.modules.activation.Tanh"
 POOLING_FLAGS = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
-HEAD_SETTINGS = {
-    "bias": True,
-    "activation_function": TANH,
-    "use_residual": False,
-    "module_input_name": "sentence_embedding",
-}
-HEAD_NAMES = {"head.weight": "linear.weight", "head.bias": "linear.bias"}
 
 
 @dataclass(frozen=True)
 class Reading:
     """transformer: folder of the BERT; pooling: one of layers.POOLINGS; max_length: tokens, or None where not stated;
-    normalize: whether embeddings have length 1; head: folder of the Dense module that holds the head, or None;
+    normalize: whether embeddings have length 1; head, transform: folders of the Dense modules that hold them, or None;
     lowercase: whether text is lower-cased before the tokenizer."""
 
     transformer: Path
@@ -50,6 +44,7 @@ class Reading:
     max_length: int | None = None
     normalize: bool = False
     head: Path | None = None
+    transform: Path | None = None
     lowercase: bool = False
 
 
@@ -70,21 +65,23 @@ def read_reading(folder):
         return left.pop(0)[1] if left and left[0][0] == kind else None
 
     transformer, layers, pool = take("Transformer"), take("WeightedLayerPooling"), take("Pooling")
-    dense, normalize = take("Dense"), take("Normalize")
+    head = take("Dense")
+    transform, head = (head, None) if head is not None and is_linear(head) else (take("Dense"), head)
+    normalize = take("Normalize")
     if transformer is None or pool is None or left:
         found = ", ".join(kind for kind, _ in steps) or "no module"
         raise CheckpointError(
             f"{folder / MODULES} lists {found}; expected Transformer, perhaps WeightedLayerPooling, Pooling, and "
-            "perhaps Dense and Normalize, in this order"
+            "perhaps Dense (tanh, then identity) and Normalize, in this order"
         )
     pooling = _pooling(pool / "config.json")
     if layers is not None:
         pooling = _layer_pooling(layers, pooling)
-    if dense is not None:
-        _require_head(dense / "config.json", pooling)
+    if head is not None:
+        require_head(head, pooling == "cls_before_pooler")
         pooling = "cls"
     length, lowercase = _length(transformer / LENGTH)
-    return Reading(transformer, pooling, length, normalize is not None, dense, lowercase)
+    return Reading(transformer, pooling, length, normalize is not None, head, transform, lowercase)
 
 
 def _refuse_prompts(path):
@@ -130,15 +127,6 @@ def _layer_weights(pooling, count):
     return weights
 
 
-def _require_head(path, pooling):
-    values = read_json(path)
-    for name, only in HEAD_SETTINGS.items():
-        if values.get(name, only) != only:
-            raise CheckpointError(f"{path}: {name} {values[name]!r} is not supported; expected {only!r}")
-    if pooling != "cls_before_pooler" or values.get("in_features") != values.get("out_features"):
-        raise CheckpointError(f"{path}: a Dense module is supported as a square tanh head after cls pooling alone")
-
-
 def _length(path):
     if not path.is_file():
         return None, False
@@ -151,16 +139,9 @@ def _length(path):
     return length, bool(values.get("do_lower_case", False))
 
 
-def read_head(folder):
-    """{"head.weight", "head.bias"} from a Dense module's folder, in our orientation."""
-    with open_safetensors(folder / "model.safetensors") as file:
-        if sorted(file.keys()) != sorted(HEAD_NAMES.values()):
-            raise CheckpointError(f"{folder} holds {sorted(file.keys())}; expected {sorted(HEAD_NAMES.values())}")
-        return {ours: file.get_tensor(theirs).T for ours, theirs in HEAD_NAMES.items()}
-
-
-def write_reading(folder, config, pooling, max_length, normalize, head):
-    """Write modules.json and the folders it names. head: the arrays of `read_head`, or None where not read."""
+def write_reading(folder, config, pooling, max_length, normalize, head, transform=None):
+    """Write modules.json and the folders it names. head: the arrays of `read_head`, or None where not read; transform:
+    a Transform, or None."""
     folder, steps = Path(folder), [("Transformer", "")]
 
     def add(kind, values=None, arrays=None):
@@ -182,9 +163,9 @@ def write_reading(folder, config, pooling, max_length, normalize, head):
     flags |= {"pooling_mode_max_tokens": False, "pooling_mode_mean_sqrt_len_tokens": False}
     add("Pooling", {"word_embedding_dimension": config.width, **flags})
     if head is not None:
-        size = {"in_features": config.width, "out_features": config.width}
-        arrays = {theirs: np.ascontiguousarray(head[ours].T) for ours, theirs in HEAD_NAMES.items()}
-        add("Dense", {**size, "bias": True, "activation_function": TANH}, arrays)
+        add("Dense", *head_module(config.width, head))
+    if transform is not None:
+        add("Dense", *transform_module(transform))
     if normalize:
         add("Normalize")
     modules = [

@@ -3,9 +3,11 @@
 From a loaded encoder come its tokenizer, its architecture and its parameters. The run's own options say the rest:
 pooling, length, and which heads are trained. `head` with a checkpoint that has one (BERT's pooler, or the head of an
 earlier run) goes on from it; with a checkpoint that has none, it begins fresh; without `head` the checkpoint's is
-left out. The masked-language-model head follows `mlm_weight` in the same way.
+left out. The masked-language-model head follows `mlm_weight` in the same way. A fitted transform is left out with a
+warning: it belongs to the embeddings as they were before training.
 """
 
+import warnings
 from dataclasses import fields, replace
 
 from ..backend import to_device, to_host
@@ -43,7 +45,11 @@ def initial_encoder(config, texts, device, folder=None):
     for name in OF_THE_CHECKPOINT:
         if getattr(config, name) != default[name]:
             raise InputError(f"{name} is {getattr(config, name)}, but with init it is the checkpoint's; leave it out")
-    return with_heads(SentenceEncoder.load(config.init), config, device)
+    encoder = SentenceEncoder.load(config.init)
+    if encoder.transform is not None:
+        kind = encoder.transform.kind
+        warnings.warn(f"{config.init} is trained without its transform ({kind}); fit one anew afterwards", stacklevel=2)
+    return with_heads(encoder, config, device)
 
 
 def with_heads(encoder, config, device="cpu"):

@@ -88,7 +88,7 @@ def search_report(encoder, test, validation):
 
 
 def as_table(rows, columns):
-    """Aligned text: rows is a list of (label, {column: value or None})."""
+    """Aligned text: rows is a list of (label, {column: value, or text as it should stand, or None})."""
     lines = [["", *columns]]
     for label, values in rows:
         lines.append([label, *(_number(values.get(column)) for column in columns)])
@@ -105,4 +105,6 @@ def before_after(before, after):
 
 
 def _number(value):
+    if isinstance(value, str):
+        return value
     return "" if value is None else f"{value:.1f}" if abs(value) >= 10 else f"{value:.3f}"

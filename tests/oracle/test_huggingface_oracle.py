@@ -23,6 +23,7 @@ from nano_simcse.encoder import encoder_forward  # noqa: E402
 from nano_simcse.errors import CheckpointError  # noqa: E402
 from nano_simcse.huggingface import find_folder  # noqa: E402
 from nano_simcse.layers import POOLINGS  # noqa: E402
+from nano_simcse.transforms import with_fitted_transform  # noqa: E402
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore:.* sentences were cut to")]
 
@@ -168,10 +169,11 @@ def loads_and_agrees(encoder, folder, texts, tolerance=TOLERANCE):
     inputs = tokenizer(texts, truncation=True, max_length=encoder.max_length, padding=True, return_tensors="pt")
     with torch.no_grad():
         out = bert.eval()(**inputs)
-    raw = encoder.with_reading("cls_before_pooler", normalize=False).encode(texts)
+    bare = encoder.with_transform(None)
+    raw = bare.with_reading("cls_before_pooler", normalize=False).encode(texts)
     np.testing.assert_allclose(out.last_hidden_state[:, 0].numpy(), raw, rtol=0, atol=tolerance)
     if encoder.config.head:
-        pooled = encoder.with_reading("cls", normalize=False).encode(texts)
+        pooled = bare.with_reading("cls", normalize=False).encode(texts)
         np.testing.assert_allclose(out.pooler_output.numpy(), pooled, rtol=0, atol=tolerance)
 
 
@@ -208,6 +210,30 @@ def test_the_real_checkpoint_exports(real, tmp_path):
     library = pytest.importorskip("sentence_transformers", reason="pip install -e '.[oracle]'")
     theirs = library.SentenceTransformer(str(folder), device="cpu").encode(texts, show_progress_bar=False)
     np.testing.assert_allclose(encoder.encode(texts), theirs, rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    ("pooling", "kind", "rank", "dimension"),
+    [
+        # Two gains of this checkpoint's last layer norm are 0, and centring within the layer norm takes a third.
+        ("cls_before_pooler", "whiten", None, 381),
+        ("cls", "whiten", 128, 128),
+        ("mean", "centre", None, 384),
+    ],
+)
+def test_a_fitted_transform_is_exported_as_a_dense_module(real, tmp_path, pooling, kind, rank, dimension):
+    """Scaled to length 1 or not; read back from the folder, and from the one the library saves of it."""
+    _, encoder, _, _ = real
+    encoder = encoder.with_reading(pooling, 32, normalize=kind == "whiten")
+    fitted = with_fitted_transform(encoder, mixed_sentences(600), kind, rank)
+    texts = mixed_sentences(40)
+    loads_and_agrees(fitted, tmp_path / "out", texts)
+    library = pytest.importorskip("sentence_transformers", reason="pip install -e '.[oracle]'")
+    library.SentenceTransformer(str(tmp_path / "out"), device="cpu").save(str(tmp_path / "saved"))
+    for folder in ("out", "saved"):
+        again = SentenceEncoder.load(tmp_path / folder)
+        assert (again.dimension, again.pooling) == (dimension, pooling)
+        np.testing.assert_allclose(again.encode(texts), fitted.encode(texts), rtol=0, atol=TOLERANCE)
 
 
 def test_a_folder_sentence_transformers_saved_is_read(tmp_path):

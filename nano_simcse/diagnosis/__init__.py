@@ -1,0 +1,1 @@
+"""What ails a cloud of embeddings, measured, told in words, and drawn."""

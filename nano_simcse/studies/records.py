@@ -1,0 +1,70 @@
+"""What is kept of every run of a study: runs/ARM-seedS.json, beside the run folder of the same name.
+
+It is written before the run begins, with all the run depends on, so that a changed plan is noticed before any time is
+spent; the row of the table is added when the run is done.
+"""
+
+import math
+from dataclasses import fields
+
+from ..checkpoint import read_json, write_json
+from ..errors import CheckpointError, InputError
+from ..training.config import TrainingConfig
+
+DEFAULTS = {field.name: field.default for field in fields(TrainingConfig)}
+BULK = ("model.safetensors", "last.safetensors", "config.json", "tokenizer.json", "vocab.txt")
+
+
+class Record:
+    """The record of one arm and seed under the folder `runs`."""
+
+    def __init__(self, runs, arm, seed, texts):
+        self.arm, self.seed = arm, seed
+        self.name = f"{arm.slug}-seed{seed}"
+        self.folder, self.file = runs / self.name, runs / f"{self.name}.json"
+        self.inputs = {
+            "options": arm.options,
+            "columns": arm.columns and list(arm.columns),
+            "transform": arm.transform,
+            "trained": arm.trained,
+            "text": texts.digests["files"],
+            "dev": texts.digests["dev"],
+        }
+
+    def row(self):
+        """The row of a run that is done, None for one that is not. Raises InputError, naming the first difference,
+        where the run was started with other inputs than the plan's."""
+        if not self.file.exists():
+            return None
+        stored = read_json(self.file)
+        try:
+            self._require_same(stored["inputs"])
+            row = stored["row"]
+            return row and {name: math.nan if value is None else value for name, value in row.items()}
+        except (KeyError, TypeError, AttributeError) as error:
+            raise CheckpointError(f"{self.file} does not describe a run of a study ({error})") from None
+
+    def begin(self):
+        """Say what the run will be."""
+        write_json(self.file, {"arm": self.arm.name, "seed": self.seed, "inputs": self.inputs, "row": None})
+
+    def finish(self, row, keep_models):
+        """Store the row; then remove the model and the state to resume from, unless they are to be kept."""
+        # JSON has no nan
+        row = {name: None if value != value else value for name, value in row.items()}
+        write_json(self.file, {"arm": self.arm.name, "seed": self.seed, "inputs": self.inputs, "row": row})
+        if not keep_models:
+            for name in BULK:
+                (self.folder / name).unlink(missing_ok=True)
+
+    def _require_same(self, stored):
+        where = f"run {self.folder} was started"
+        for name in sorted({*stored["options"], *self.inputs["options"]}):
+            old, new = (inputs["options"].get(name, DEFAULTS.get(name)) for inputs in (stored, self.inputs))
+            if old != new:
+                raise InputError(f"{name} is {new!r}, but the {where} with {old!r}; give another --out, or remove it")
+        for name in self.inputs.keys() - {"options"}:
+            if stored[name] != self.inputs[name]:
+                other = f"on another {name}" if name in ("text", "dev") else f"with {stored[name]!r}"
+                own = f"the {name} is" if name in ("text", "dev") else f"{name} is {self.inputs[name]!r},"
+                raise InputError(f"{own} not what the {where} {other}; give another --out, or remove it")
