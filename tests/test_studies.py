@@ -13,7 +13,7 @@ from tiny import TINY, pairs, sentences, write_sentences
 
 from nano_simcse import SentenceEncoder, train
 from nano_simcse.cli import main
-from nano_simcse.errors import InputError
+from nano_simcse.errors import CheckpointError, InputError
 from nano_simcse.evaluation import spearman
 from nano_simcse.studies import TOPICS, load_plan, run_study, verdict
 from nano_simcse.studies.plan import FOLDER
@@ -290,7 +290,7 @@ def test_a_study_is_the_runs_that_train_makes(text, tmp_path):
     assert len(table(tmp_path / "s" / "mine_summary.csv")) == 2
     assert table(tmp_path / "s" / "mine_orderings.csv")[0]["paper_better"] == "82.5"
     assert (tmp_path / "s" / "mine.png").read_bytes().startswith(b"\x89PNG")
-    kept = {file.name for file in (tmp_path / "s" / "runs" / "p-=-0-seed3").iterdir()}
+    kept = {file.name for file in (tmp_path / "s" / "runs" / "mine" / "p-=-0-seed3").iterdir()}
     assert kept == {"metrics.jsonl", "progress.json", "result.json", "training.json"}
 
 
@@ -347,12 +347,30 @@ def test_another_plan_is_refused_before_any_work(text, dev, tmp_path, monkeypatc
 
 def test_fewer_arms_and_more_seeds_use_what_is_there(text, tmp_path):
     run_study(plan_of(tmp_path, arms=["p = 0"]), text, out=tmp_path / "s", keep_models=True)
-    first = tmp_path / "s" / "runs" / "p-=-0-seed3"
+    first = tmp_path / "s" / "runs" / "mine" / "p-=-0-seed3"
     assert (first / "model.safetensors").exists()
     before = (first / "result.json").read_bytes()
     result = run_study(plan_of(tmp_path, seeds=[4, 3, 5]), text, out=tmp_path / "s")
     assert len(result.rows) == 6 and (first / "result.json").read_bytes() == before
     assert [row["seed"] for row in result.rows] == [4, 3, 5] * 2
+
+
+def test_studies_in_one_folder_share_equal_runs(text, tmp_path):
+    run_study(plan_of(tmp_path, seeds=[3]), text, out=tmp_path / "s")
+    said, content = [], PLAN.replace("p = 0.1", "as usual").replace("p = 0\"", "none\"").replace("dropout = 0.1\n", "")
+    content = content.replace('dropout = 0.0', 'dropout = 0.0\nmasks = "off"')
+    plan = load_plan("other", write(tmp_path / "other.toml", content), seeds=[3])
+    rows = run_study(plan, text, out=tmp_path / "s", say=said.append).rows
+    assert "1 runs done" in said[0] and [row["arm"] for row in rows] == ["none", "as usual"]
+    mine, other = (table(tmp_path / "s" / f"{name}.csv") for name in ("mine", "other"))
+    assert other[1] == {**mine[1], "arm": "as usual"}  # 0.1 is the default
+    record = json.loads((tmp_path / "s" / "runs" / "other" / "as-usual-seed3.json").read_text())
+    assert record["same_as"] == "mine/p-=-0.1-seed3"
+    assert (tmp_path / "s" / "runs" / "other" / "none-seed3" / "metrics.jsonl").exists()  # was trained: masks differ
+    assert run_study(plan, text, out=tmp_path / "s").rows == rows
+    write(tmp_path / "s" / "runs" / "mine" / "foreign-seed4.json", '{"row": 1}')
+    with pytest.raises(CheckpointError, match=r"foreign-seed4.json does not describe a run of a study"):
+        run_study(replace(plan, seeds=(4,)), text, out=tmp_path / "s")
 
 
 def test_the_dev_file_gives_the_score(text, dev, tmp_path):
@@ -408,7 +426,7 @@ def test_columns_are_another_file(triples, dev, tmp_path):
         file = write(tmp_path / f"{name}.tsv", "\n".join(lines) + "\n")
         hand = train(file, dev=dev, out=tmp_path / name, **TINY)
         models.append((hand.path / "last.safetensors").read_bytes())
-        assert models[-1] == (tmp_path / "s" / "runs" / f"{name}-seed0" / "last.safetensors").read_bytes()
+        assert models[-1] == (tmp_path / "s" / "runs" / "mine" / f"{name}-seed0" / "last.safetensors").read_bytes()
         score = next(row["score_last"] for row in result.rows if row["arm"] == name)
         assert score == hand.report["last"]["dev_spearman"]
     assert len(set(models)) == 3
@@ -460,10 +478,10 @@ def test_models_that_are_only_read(text, dev, tmp_path):
         alike = np.array(gold) > 4
         expected = ((left - right)[alike] ** 2).sum(axis=1).mean()
         assert rows[name]["alignment"] == pytest.approx(expected, rel=1e-3)
-        assert rows[name]["best_step"] == 0 and not (tmp_path / "s" / "runs" / f"{name}-seed0").exists()
+        assert rows[name]["best_step"] == 0 and not (tmp_path / "s" / "runs" / "mine" / f"{name}-seed0").exists()
     assert rows["whitened"]["effective_rank"] > rows["centred"]["effective_rank"] > rows["raw"]["effective_rank"]
     assert rows["trained"]["score_last"] != rows["raw"]["score_last"]
-    assert (tmp_path / "s" / "runs" / "trained-seed0" / "result.json").exists()
+    assert (tmp_path / "s" / "runs" / "mine" / "trained-seed0" / "result.json").exists()
 
 
 def test_a_run_whose_loss_is_not_finite_has_no_score(text, tmp_path, monkeypatch):

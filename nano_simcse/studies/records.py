@@ -1,7 +1,8 @@
-"""What is kept of every run of a study: runs/ARM-seedS.json, beside the run folder of the same name.
+"""What is kept of every run of a study: runs/STUDY/ARM-seedS.json, beside the run folder of the same name.
 
 It is written before the run begins, with all the run depends on, so that a changed plan is noticed before any time is
-spent; the row of the table is added when the run is done.
+spent; the row of the table is added when the run is done. Studies that share an output folder share their runs: what
+another of them has trained with equal options, seed and texts is not trained again.
 """
 
 import math
@@ -16,7 +17,7 @@ BULK = ("model.safetensors", "last.safetensors", "config.json", "tokenizer.json"
 
 
 class Record:
-    """The record of one arm and seed under the folder `runs`."""
+    """The record of one arm and seed in `runs`, the folder of a study's runs."""
 
     def __init__(self, runs, arm, seed, texts):
         self.arm, self.seed = arm, seed
@@ -32,30 +33,37 @@ class Record:
         }
 
     def row(self):
-        """The row of a run that is done, None for one that is not. Raises InputError, naming the first difference,
-        where the run was started with other inputs than the plan's."""
-        if not self.file.exists():
-            return None
-        stored = read_json(self.file)
-        try:
-            self._require_same(stored["inputs"])
-            row = stored["row"]
-            return row and {name: math.nan if value is None else value for name, value in row.items()}
-        except (KeyError, TypeError, AttributeError) as error:
-            raise CheckpointError(f"{self.file} does not describe a run of a study ({error})") from None
+        """The row of a run that is done, here or in another study of the folder, None for one that is not.
+
+        Raises InputError, naming the first difference, where the run was started with other inputs than the plan's.
+        """
+        if self.file.exists():
+            inputs, row = _read(self.file)
+            self._require_same(inputs)
+            return row
+        for file in sorted(self.file.parent.parent.glob(f"*/*-seed{self.seed}.json")):
+            inputs, row = _read(file)
+            if row and _in_full(inputs) == _in_full(self.inputs):
+                row = {**row, "arm": self.arm.name}
+                self._write(row, same_as=f"{file.parent.name}/{file.stem}")
+                return row
+        return None
 
     def begin(self):
         """Say what the run will be."""
-        write_json(self.file, {"arm": self.arm.name, "seed": self.seed, "inputs": self.inputs, "row": None})
+        self._write(None)
 
     def finish(self, row, keep_models):
         """Store the row; then remove the model and the state to resume from, unless they are to be kept."""
-        # JSON has no nan
-        row = {name: None if value != value else value for name, value in row.items()}
-        write_json(self.file, {"arm": self.arm.name, "seed": self.seed, "inputs": self.inputs, "row": row})
+        self._write(row)
         if not keep_models:
             for name in BULK:
                 (self.folder / name).unlink(missing_ok=True)
+
+    def _write(self, row, **more):
+        if row:  # JSON has no nan
+            row = {name: None if value != value else value for name, value in row.items()}
+        write_json(self.file, {"arm": self.arm.name, "seed": self.seed, "inputs": self.inputs, "row": row, **more})
 
     def _require_same(self, stored):
         where = f"run {self.folder} was started"
@@ -68,3 +76,20 @@ class Record:
                 other = f"on another {name}" if name in ("text", "dev") else f"with {stored[name]!r}"
                 own = f"the {name} is" if name in ("text", "dev") else f"{name} is {self.inputs[name]!r},"
                 raise InputError(f"{own} not what the {where} {other}; give another --out, or remove it")
+
+
+def _read(file):
+    """(inputs, row) of the record in a file; row None for a run that is not done."""
+    stored = read_json(file)
+    try:
+        inputs, row = stored["inputs"], stored["row"]
+        if not {"options", "columns", "transform", "trained", "text", "dev"} <= inputs.keys():
+            raise KeyError("inputs")
+        return inputs, row and {name: math.nan if value is None else value for name, value in row.items()}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"{file} does not describe a run of a study ({error})") from None
+
+
+def _in_full(inputs):
+    """The inputs with every option that training has, so that two ways of saying the same are equal."""
+    return {**inputs, "options": {**DEFAULTS, **inputs["options"]}}

@@ -46,9 +46,10 @@ def run_study(plan, files=(), *, dev=None, out=None, keep_models=False, progress
     """Train and measure every arm of `plan` (load_plan) at every seed; what `nano-simcse study` does.
 
     files, dev, progress: as for `train`. The score is Spearman x 100 on `dev`, or recall@1 in percent on the pairs
-    held out of the text where there is no dev file. out: folder, studies/NAME by default, in which runs/ holds the
-    runs, and NAME.csv, NAME_summary.csv, NAME_orderings.csv and NAME.png are written anew after every run. Checkpoints
-    of a finished run are removed unless keep_models. say: called with lines of text on the way.
+    held out of the text where there is no dev file. out: folder, studies/NAME by default, in which runs/NAME/ holds
+    the runs, and NAME.csv, NAME_summary.csv, NAME_orderings.csv and NAME.png are written anew after every run; what
+    another study in the same folder has trained with equal options, seed and texts is taken from there. Checkpoints of
+    a finished run are removed unless keep_models. say: called with lines of text on the way.
 
     Returns StudyResult; its `finished` is False after Ctrl-C. The same call goes on from there. Raises InputError,
     before any work is done, where the plan and the files do not fit or `out` holds runs of another plan.
@@ -61,7 +62,7 @@ def run_study(plan, files=(), *, dev=None, out=None, keep_models=False, progress
     if folder.exists() and not folder.is_dir():
         raise InputError(f"output folder {str(folder)!r} is a file")
     texts = read_texts(plan, files, dev)
-    records = [Record(folder / "runs", arm, seed, texts) for seed in plan.seeds for arm in plan.arms]
+    records = [Record(folder / "runs" / plan.name, arm, seed, texts) for seed in plan.seeds for arm in plan.arms]
     rows = {(record.arm.name, record.seed): row for record in records if (row := record.row())}
     study = _Study(plan, folder, texts, SPEARMAN if texts.dev else RECALL, rows, keep_models, progress)
     say(f"{plan.title}: {len(plan.arms)} arms, {len(plan.seeds)} seeds, {len(rows)} runs done; varied: {plan.varies}")
