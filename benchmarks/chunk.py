@@ -16,7 +16,7 @@ from nano_simcse.backend import keep_freed_memory
 from nano_simcse.masks import Masks
 from nano_simcse.parallel import Workers, available_cores
 from nano_simcse.training.gradient_cache import cached_step
-from nano_simcse.training.step import contrastive_step
+from nano_simcse.training.step import contrastive_step, gradient_buffers
 
 from .workload import SIZES, Bench, made_up_step
 
@@ -27,7 +27,7 @@ def child(size, batch, chunk, threads):
     """Peak memory in MB and seconds a step of one way of training, as a line of JSON."""
     keep_freed_memory()
     bench = Bench(size, "cpu")
-    gradients = [bench.params.zeros_like() for _ in range(threads)]
+    gradients = gradient_buffers(bench.params, threads, in_chunks=bool(chunk))
     step = made_up_step(batch)
     with Workers(threads) as workers:
         arguments = (bench.encoder, step, bench.objective, Masks(0, 0, 0.1), gradients, workers)

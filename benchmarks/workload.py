@@ -12,7 +12,7 @@ from nano_simcse.optim import AdamW, clip_global_norm
 from nano_simcse.parallel import Workers
 from nano_simcse.parameters import Parameters
 from nano_simcse.training.samplers import Step
-from nano_simcse.training.step import Objective, contrastive_step
+from nano_simcse.training.step import Objective, contrastive_step, gradient_buffers
 
 VOCABULARY = 8000
 LONGEST = 32
@@ -60,7 +60,7 @@ class Bench:
         self.objective = Objective(pooling, temperature=0.05)
         self.optimizer, self.workers = AdamW(self.params), Workers(threads)
         self.workers.__enter__()  # for as long as the process: starting threads is not what is measured
-        self.gradients = [self.params.zeros_like() for _ in range(threads)]
+        self.gradients = gradient_buffers(self.params, threads)
 
     def gradients_of(self, step, number=0, rate=0.1):
         """Loss and gradients of one step, which they do not change."""

@@ -12,7 +12,7 @@ Source: Devlin et al., arXiv 1810.04805.
 """
 
 from .architecture import EncoderConfig, dropout_inventory, init_parameters, parameter_shapes
-from .layers import embedding, gelu, layer_norm, linear
+from .layers import embedding, gelu, layer_norm, linear, linear_backward
 from .self_attention import accumulate, attention_labels, drop, first_token_attention, self_attention
 
 __all__ = ["EncoderConfig", "dropout_inventory", "encoder_forward", "init_parameters", "parameter_shapes"]
@@ -36,7 +36,7 @@ def encoder_forward(params, config, batch, dropout=None, grad=True, first_only=F
     undo.append(back if grad else None)
     for i in range(config.layers):
         first = first_only and i == config.layers - 1
-        x, back = _layer(params, config, batch, masks, labels, i, x, first, grad)
+        x, back = _layer(params, config, batch, masks, labels, i, x, first)
         hidden.append(x)
         undo.append(back if grad else None)
 
@@ -68,21 +68,22 @@ def _embeddings(params, config, batch, masks):
     def backward(dx, gradients):
         dsum, dgamma, dbeta = norm_back(drop_back(dx))
         accumulate(gradients, "embeddings.norm", ("gamma", "beta"), dgamma, dbeta)
-        gradients["embeddings.type"][0] += dsum.sum(axis=0)
-        place_back(dsum, into=gradients["embeddings.position"])
-        word_back(dsum, into=gradients["embeddings.word"])
+        with gradients.lock:
+            gradients["embeddings.type"][0] += dsum.sum(axis=0)
+            place_back(dsum, into=gradients["embeddings.position"])
+            word_back(dsum, into=gradients["embeddings.word"])
 
     return x, backward
 
 
-def _layer(params, config, batch, masks, labels, i, x, first_only, grad):
+def _layer(params, config, batch, masks, labels, i, x, first_only):
     attend = first_token_attention if first_only else self_attention
     mixed, attention_back = attend(params, config, batch, masks, labels, i, x)
     name = f"layers.{i}.attention.norm"
     mixed += x[batch.first] if first_only else x
     a, norm1_back = layer_norm(mixed, params[f"{name}.gamma"], params[f"{name}.beta"], config.eps)
     tokens = batch.tokens[batch.first] if first_only else batch.tokens
-    fed, feed_back = _feed_forward(params, config, tokens, masks, i, a, grad)
+    fed, feed_back = _feed_forward(params, config, tokens, masks, i, a)
     fed += a
     name2 = f"layers.{i}.feed_forward.norm"
     y, norm2_back = layer_norm(fed, params[f"{name2}.gamma"], params[f"{name2}.beta"], config.eps)
@@ -104,17 +105,19 @@ def _layer(params, config, batch, masks, labels, i, x, first_only, grad):
     return y, backward
 
 
-def _feed_forward(params, config, tokens, masks, i, a, grad):
+def _feed_forward(params, config, tokens, masks, i, a):
     name = f"layers.{i}.feed_forward"
+    weight = params[f"{name}.down.weight"]
     up, up_back = linear(a, params[f"{name}.up.weight"], params[f"{name}.up.bias"])
-    active, gelu_back = gelu(up, config.gelu, grad)
-    down, down_back = linear(active, params[f"{name}.down.weight"], params[f"{name}.down.bias"])
+    active, _ = gelu(up, config.gelu, grad=False)
+    down, _ = linear(active, weight, params[f"{name}.down.bias"])
     y, drop_back = drop(masks, 3 * i + 3, down, tokens)
 
     def backward(dy, gradients):
-        dactive, dweight, dbias = down_back(drop_back(dy))
+        active, gelu_back = gelu(up, config.gelu)  # once more: kept, it would be a quarter of the memory
+        dactive, dweight, dbias = linear_backward(active, weight, drop_back(dy), out=active)
         accumulate(gradients, f"{name}.down", ("weight", "bias"), dweight, dbias)
-        da, dweight, dbias = up_back(gelu_back(dactive))
+        da, dweight, dbias = up_back(gelu_back(dactive, out=dactive))
         accumulate(gradients, f"{name}.up", ("weight", "bias"), dweight, dbias)
         return da
 

@@ -29,6 +29,7 @@ from .inputs import listed, number_rows, require_length, require_whole
 from .layers import POOLINGS, normalize, pool, tanh_head
 from .parallel import Workers, available_cores, split_by_tokens
 from .parameters import Parameters
+from .self_attention import accumulate
 
 FORMAT = "nano_simcse sentence encoder 1"
 
@@ -50,8 +51,7 @@ def embed(params, config, batch, pooling, dropout=None, training=False, grad=Non
     def backward(dz, gradients):
         if with_head:
             dz, dweight, dbias = head_back(dz)
-            gradients["head.weight"] += dweight
-            gradients["head.bias"] += dbias
+            accumulate(gradients, "head", ("weight", "bias"), dweight, dbias)
         encoder_back(pool_back(dz), into=gradients)
 
     return z, backward if grad else None

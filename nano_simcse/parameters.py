@@ -6,6 +6,7 @@ Adam step a few vector operations, whatever the number of layers.
 """
 
 from collections.abc import Mapping
+from threading import Lock
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from .backend import array_module
 
 
 class Parameters(Mapping):
-    """Ordered mapping from a name to a view into `flat`.
+    """Ordered mapping from a name to a view into `flat`; `lock` is for threads that add to one buffer.
 
     shapes: mapping name -> shape; flat: optional one-dimensional buffer with exactly as many elements as the shapes
     ask for (a new zero buffer of `dtype` otherwise).
@@ -31,7 +32,7 @@ class Parameters(Mapping):
             flat = np.zeros(sum(sizes), dtype)
         if flat.shape != (sum(sizes),):
             raise ValueError(f"the buffer has shape {flat.shape}, the named shapes need ({sum(sizes)},)")
-        self.flat = flat
+        self.flat, self.lock = flat, Lock()
         ends = np.cumsum(sizes)
         self._views = {
             name: flat[end - size : end].reshape(shape)

@@ -22,9 +22,10 @@ def drop(masks, site, x, labels):
 
 
 def accumulate(gradients, name, parts, *values):
-    """gradients[name.part] += value for each part."""
-    for part, value in zip(parts, values, strict=True):
-        gradients[f"{name}.{part}"] += value
+    """gradients[name.part] += value for each part, one thread at a time."""
+    with gradients.lock:
+        for part, value in zip(parts, values, strict=True):
+            gradients[f"{name}.{part}"] += value
 
 
 def self_attention(params, config, batch, masks, labels, i, x):

@@ -12,7 +12,7 @@ from .embedding import embedding
 from .gelu import gelu
 from .head import tanh_head
 from .layer_norm import layer_norm
-from .linear import linear
+from .linear import linear, linear_backward
 from .normalize import normalize
 from .pooling import POOLINGS, pool
 
@@ -24,6 +24,7 @@ __all__ = [
     "gelu",
     "layer_norm",
     "linear",
+    "linear_backward",
     "normalize",
     "pool",
     "softmax",

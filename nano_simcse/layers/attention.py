@@ -13,7 +13,7 @@ Backward     4  dV = A^T dO,   dA = dO V^T
              1  dQ = dS K / sqrt(K),   dK = dS^T Q / sqrt(K)
 
              Passes 3 and 2 join: P * dP = A * dA, and its row sum is rowsum(dA * A) = rowsum(dO * O), so
-             dS = A * dA - P * rowsum(dO * O), and the mask is not needed a second time.
+             dS = A * dA - P * rowsum(dO * O). A is made again from P and the mask, which is a quarter of its size.
 
 Source: Vaswani et al., arXiv 1706.03762, equation 1; dropout on the probabilities as in BERT.
 """
@@ -55,14 +55,18 @@ def attention(q, k, v, keep_keys=None, keep=None, scale=1.0, out=None, root=None
     s = xp.matmul(q, k.swapaxes(-1, -2))  # 1
     s *= root
     p, _ = softmax(s, None if keep_keys is None else keep_keys[:, None, None, :])  # 2
-    if keep is None:
-        a = p
-    else:
+
+    def dropped():
+        if keep is None:
+            return p
         a = p * keep  # 3
         a *= q.dtype.type(scale)
-    context = xp.matmul(a, v, out=out)  # 4
+        return a
+
+    context = xp.matmul(dropped(), v, out=out)  # 4
 
     def backward(do, out=(None, None, None)):
+        a = dropped()
         dv = xp.matmul(a.swapaxes(-1, -2), do, out=out[2])  # undoes 4
         ds = xp.matmul(do, v.swapaxes(-1, -2))
         ds *= a  # undoes 3 and 2 together

@@ -39,7 +39,8 @@ def gelu(x, form="erf", grad=True):
     """y = x Phi(x), elementwise, or the tanh approximation with form="tanh".
 
     x: at least one axis; grad: whether a backward is wanted (False saves the slope). Returns (y, backward);
-    backward(dy) -> dx, None without grad. Raises ValueError for another form.
+    backward(dy, out=None) -> dx, written to `out` where given, which may be dy; None without grad.
+    Raises ValueError for another form.
     """
     if form not in FORMS:
         raise ValueError(f"gelu form {form!r} is not one of {', '.join(FORMS)}")
@@ -52,8 +53,8 @@ def gelu(x, form="erf", grad=True):
     for rows in row_blocks(x):
         value_and_slope(xp, x[rows], y[rows], slope[rows] if grad else None)
 
-    def backward(dy):
-        return dy * slope
+    def backward(dy, out=None):
+        return xp.multiply(dy, slope, out=out)
 
     return y, backward if grad else None
 

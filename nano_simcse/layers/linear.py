@@ -8,6 +8,8 @@ Backward     y_mo = sum_i x_mi W_io + b_o, so with dy = dL/dy:
              dL/db_o  = sum_m dy_mo             db = column sums of dy
 """
 
+from ..backend import array_module
+
 
 def linear(x, weight, bias):
     """y = x weight + bias.
@@ -17,8 +19,13 @@ def linear(x, weight, bias):
     """
     y = x @ weight
     y += bias
+    return y, lambda dy: linear_backward(x, weight, dy)
 
-    def backward(dy):
-        return dy @ weight.T, x.T @ dy, dy.sum(axis=0)
 
-    return y, backward
+def linear_backward(x, weight, dy, out=None):
+    """(dx, dweight, dbias) of `linear`, for a caller who makes x again instead of keeping it.
+
+    out: where to write dx, which may be x.
+    """
+    dweight = x.T @ dy
+    return array_module(x).matmul(dy, weight.T, out=out), dweight, dy.sum(axis=0)

@@ -31,9 +31,9 @@ from .step import add_up, contrastive_loss, embed_rows, equal_parts, shares_of, 
 def cached_step(encoder, step, objective, masks, gradients, workers, chunk):
     """Loss and gradients of one Step, as `contrastive_step` computes them, in the memory of `chunk` sentences.
 
-    Arguments and results as there; chunk: sentences (of V rows each) whose activations are held at a time, over all
-    workers. Chunks have equal numbers of tokens, not of rows, so that long rows do not need more memory than short
-    ones.
+    Arguments and results as there, but gradients: one buffer for every worker; chunk: sentences (of V rows each) whose
+    activations are held at a time, over all workers. Chunks have equal numbers of tokens, not of rows, so that long
+    rows do not need more memory than short ones.
     """
     params, xp, ranks = encoder.params, array_module(encoder.params.flat), workers.ranks
     count = pieces_of(step, chunk * ranks.size, len(gradients))

@@ -25,7 +25,7 @@ from ..parallel import Workers
 from ..ranks import SERIAL
 from .gradient_cache import cached_step
 from .queue import MomentumQueue
-from .step import Objective, add_masked_lm, contrastive_step
+from .step import Objective, add_masked_lm, contrastive_step, gradient_buffers
 
 LOG_EVERY = 10
 GEOMETRY_ROWS = 1024  # of a view that the logged geometry is read from: it compares all pairs
@@ -43,7 +43,8 @@ class Training:
         self.encoder, self.sampler, self.config, self.folder, self.judge = encoder, sampler, config, folder, judge
         self.ranks = ranks
         self.optimizer = AdamW(encoder.params, weight_decay=config.weight_decay)
-        self.gradients = [encoder.params.zeros_like() for _ in range(config.threads)]
+        self.in_chunks = 0 < config.chunk < config.batch
+        self.gradients = gradient_buffers(encoder.params, config.threads, self.in_chunks)
         self.queue = None
         if config.queue:
             self.queue = MomentumQueue(encoder.params, config.queue, encoder.config.width, config.momentum)
@@ -91,8 +92,7 @@ class Training:
         step = self.sampler.step(k)
         masks = Masks(config.seed, k, config.dropout, config.masks)
         arguments = self.encoder, step, self.objective, masks, self.gradients, workers
-        in_chunks = 0 < config.chunk < config.batch
-        loss, z = cached_step(*arguments, config.chunk) if in_chunks else contrastive_step(*arguments)
+        loss, z = cached_step(*arguments, config.chunk) if self.in_chunks else contrastive_step(*arguments)
         total = self.gradients[0]
         mlm = None
         if config.mlm_weight:

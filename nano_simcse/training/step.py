@@ -1,5 +1,6 @@
 """One training step, the path of one batch: token rows to loss, and the gradient back down the same stairs."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..parallel import each_span, split_by_tokens
 from ..ranks import SERIAL
 from .mlm import hide_tokens, mlm_loss
 
+SHARING = 2  # workers that add to one gradient buffer
 
 @dataclass(frozen=True)
 class Objective:
@@ -34,13 +36,14 @@ def contrastive_step(encoder, step, objective, masks, gradients, workers):
     """Loss and gradients of one Step.
 
     encoder: SentenceEncoder (its parameters are read); step: samplers.Step; masks: Masks of this step;
-    gradients: one Parameters buffer per worker, overwritten; the sum ends in the first.
+    gradients: buffers as `gradient_buffers` makes them, overwritten; the sum ends in the first.
     Returns (loss 0-d, embeddings z (V * B, D)). Each worker takes rows of about equal total length; the loss needs
     all of them. Of several ranks (workers.ranks) each takes its share of the rows, and the gradients are of that share.
     """
     params, xp, ranks = encoder.params, array_module(encoder.params.flat), workers.ranks
     shares = shares_of(step, trained_rows(step, objective), ranks)
-    parts = equal_parts(step, shares[ranks.rank], len(gradients))
+    parts = equal_parts(step, shares[ranks.rank], workers.count)
+    gradients = gradients[: max(1, math.ceil(len(parts) / SHARING))]
 
     def forward(part):
         return embed_rows(encoder, params, step, part, objective, masks)
@@ -52,23 +55,40 @@ def contrastive_step(encoder, step, objective, masks, gradients, workers):
         z[place] = part_z
     ranks.all_gather_rows(z, shares)
     if objective.queue:
-        objective.queue.encode_keys(encoder, step, objective, masks, workers, len(gradients), into=z)
+        objective.queue.encode_keys(encoder, step, objective, masks, workers, workers.count, into=z)
 
     loss, dz = contrastive_loss(z, step, objective, ranks, shares)
 
     def backward(i):
-        gradients[i].flat.fill(0)
-        shards[i][1](dz[places[i]], gradients[i])
+        shards[i][1](dz[places[i]], gradients[i // SHARING])
 
-    if not parts:  # a rank without rows still has a gradient to add to the others': zero
-        gradients[0].flat.fill(0)
+    set_to_zero(gradients, workers)
     workers.map(backward, range(len(parts)))
-    add_up(gradients[: max(1, len(parts))], workers)
+    add_up(gradients, workers)
     return loss, z
 
 
+def gradient_buffers(params, workers, in_chunks=False):
+    """Parameters buffers for the gradients of a step that `workers` threads take: one for every two of them.
+
+    Two may add to one buffer of zeros in either order, because 0 + a + b = 0 + b + a to the last bit. Three may not,
+    nor two that add several times, `in_chunks`.
+    """
+    return [params.zeros_like() for _ in range(workers if in_chunks else math.ceil(workers / SHARING))]
+
+
+def set_to_zero(gradients, workers):
+    """Clear the gradient buffers, each thread its span of them."""
+
+    def clear(span):
+        for buffer in gradients:
+            buffer.flat[span] = 0
+
+    each_span(clear, gradients[0].flat.size, workers)
+
+
 def add_up(gradients, workers):
-    """Add the gradient buffers of all workers to the first."""
+    """Add all gradient buffers to the first."""
 
     def add(span):
         for other in gradients[1:]:
