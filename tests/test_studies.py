@@ -126,12 +126,12 @@ def test_arms_take_the_common_options_and_their_own(tmp_path):
 
 
 def test_arms_of_one_number_of_examples():
-    """64 x 300 examples whatever the batch, measured as often; and so where the steps come from the command line."""
-    for steps, expected in ((None, 64 * 300), (40, 64 * 40)):
+    """64 x 200 examples whatever the batch, measured as often; and so where the steps come from the command line."""
+    for steps, expected in ((None, 64 * 200), (40, 64 * 40)):
         arms = load_plan("batch", steps=steps).arms
         assert [arm.options["batch"] for arm in arms] == [16, 32, 64, 128]
         assert {arm.options["batch"] * arm.options["steps"] for arm in arms} == {expected}
-        assert {arm.options["batch"] * arm.options["eval_every"] for arm in arms} == {64 * 50}
+        assert {arm.options["batch"] * arm.options["eval_every"] for arm in arms} == {64 * 100}
 
 
 def test_an_arm_of_no_steps_is_read_only():
