@@ -7,13 +7,13 @@ from cases import MASKS, TINY, random_parameters, random_rows, view_labels
 from scipy.special import erf
 
 from nano_simcse.backend import row_blocks, scatter_add
-from nano_simcse.layers import attention, dropout, embedding, gelu, layer_norm
+from nano_simcse.layers import attention, dropout, embedding, gelu, layer_norm, linear, linear_backward
 from nano_simcse.masks import Masks
 from nano_simcse.optim import AdamW, clip_global_norm
 from nano_simcse.parallel import Workers
 from nano_simcse.parameters import Parameters
 from nano_simcse.training.samplers import Step
-from nano_simcse.training.step import Objective, contrastive_step
+from nano_simcse.training.step import Objective, contrastive_step, gradient_buffers
 
 ROWS, WIDTH = 700, 192  # more than one cache block
 TOLERANCE = {np.float64: 1e-12, np.float32: 2e-6}
@@ -156,11 +156,30 @@ def test_a_step_in_several_threads_equals_one(pooling, masks):
     rows = random_rows((5, 2, 7, 5, 3, 8), TINY.vocab_size)
     step = Step(rows * 2, view_labels(6, 2), views=2, exclude=None)
     results = []
-    for threads in (1, 2, 3):
-        buffers = [Model.params.zeros_like() for _ in range(threads)]
+    for threads in (1, 2, 3, 4):
+        buffers = gradient_buffers(Model.params, threads)
+        assert len(buffers) == (1, 1, 2, 2)[threads - 1]
         with Workers(threads) as workers:
-            loss, _ = contrastive_step(Model, step, Objective(pooling, 0.5), masks, buffers, workers)
-        results.append((float(loss), buffers[0].flat))
-    for loss, gradient in results[1:]:
-        assert abs(loss - results[0][0]) < 1e-13
-        assert np.abs(gradient - results[0][1]).max() < 1e-13 * max(1, np.abs(results[0][1]).max())
+            for _ in range(5):  # two workers add to one buffer, whichever comes first: to the same bits
+                buffers[0].flat.fill(7)  # overwritten, not added to
+                loss, _ = contrastive_step(Model, step, Objective(pooling, 0.5), masks, buffers, workers)
+                results.append((threads, float(loss), buffers[0].flat.copy()))
+    for threads, loss, gradient in results[1:]:
+        assert abs(loss - results[0][1]) < 1e-13
+        assert np.abs(gradient - results[0][2]).max() < 1e-13 * max(1, np.abs(results[0][2]).max())
+        assert gradient.tobytes() == next(first for count, _, first in results if count == threads).tobytes()
+
+
+def test_backwards_that_overwrite_what_they_are_given():
+    generator = np.random.default_rng(5)
+    x, dy, weight = (generator.standard_normal(shape) for shape in ((7, 3), (7, 4), (3, 4)))
+    _, backward = linear(x, weight, np.zeros(4))
+    expected, memory = backward(dy), x.copy()
+    dx, dweight, dbias = linear_backward(memory, weight, dy, out=memory)
+    assert dx is memory
+    for value, wanted in zip((dx, dweight, dbias), expected, strict=True):
+        assert value.tobytes() == wanted.tobytes()
+    _, backward = gelu(dy)
+    expected = backward(dy + 1)
+    memory = dy + 1
+    assert backward(memory, out=memory) is memory and memory.tobytes() == expected.tobytes()
