@@ -35,7 +35,7 @@ def draw_study(path, plan, rows, measure):
     if figures:
         axes[1].plot(list(figures.values()), [at[name] for name in figures], "D", color=GREY, markersize=5)
         for name, value in figures.items():
-            axes[1].annotate(f"{value:.1f}", (value, at[name]), (6, 0), textcoords="offset points", va="center",
+            axes[1].annotate(f"{value:g}", (value, at[name]), (6, 0), textcoords="offset points", va="center",
                              fontsize=8, color=GREY)  # fmt: skip
         tables = ", ".join(dict.fromkeys(o.table for o in plan.orderings if o.table))
         axes[1].set(title=f"Gao et al. 2021, {tables}", xlabel="as published")

@@ -111,7 +111,7 @@ def _sentence(line):
     """The verdict on one ordering in words: the last step is told where it disagrees with the best checkpoint."""
     source = "expected"
     if line["paper_better"] is not None:
-        source = f"paper {line['paper_better']:.1f} over {line['paper_worse']:.1f}, {line['table']}"
+        source = f"paper {line['paper_better']:g} over {line['paper_worse']:g}, {line['table']}"
     text = f"{line['better']} over {line['worse']} ({source}): {line['verdict_best']} (here {_gap(line, 'best')})"
     if line["verdict_last"] != line["verdict_best"]:
         text += f"; at the last step {line['verdict_last']} ({_gap(line, 'last')})"
