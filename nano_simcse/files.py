@@ -41,9 +41,9 @@ def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
     os.close(handle)
     temporary = Path(name)
     try:
-        # mkstemp makes the file private; a finished file gets the rights any new file would have.
-        temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
         yield temporary
+        # mkstemp makes the file private, and so may the body; a finished file gets the rights any new file would have.
+        temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
         os.replace(temporary, path)
     except BaseException as error:
         with suppress(FileNotFoundError):
@@ -57,18 +57,39 @@ def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
 def new_folder(path: str | os.PathLike) -> Iterator[Path]:
     """Give a temporary folder beside `path`; rename it to `path` on success, remove it on any failure.
 
-    Raises what the body raises, and InputError as `require_unused` does, before the body runs.
+    Raises what the body raises; before the body runs, InputError as `require_unused` does, and where none can be made.
     """
-    path = Path(path)
     require_unused(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=WRITING, dir=path.parent) as temporary:
+    path = Path(os.path.realpath(path))  # of a link to an empty folder, that folder is replaced
+    with _said_of(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch = tempfile.TemporaryDirectory(prefix=WRITING, dir=path.parent)
+    with scratch as temporary:
         made = Path(temporary) / "made"
         made.mkdir()  # with the rights of any new folder, which the temporary one does not have
         yield made
         if path.exists():
             path.rmdir()
         os.replace(made, path)
+
+
+def require_writable(path: str | os.PathLike) -> None:
+    """Raise InputError, naming `path`, where no file can be made there: asked before long work, not after it."""
+    path = Path(path)
+    with _said_of(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path.parent).close()
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+
+
+@contextmanager
+def _said_of(path):
+    """An OSError of the body as an InputError that names `path`, not the temporary names on the way."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{str(path)!r} cannot be written ({error.strerror}); give another place") from None
 
 
 def require_unused(path: str | os.PathLike) -> None:

@@ -189,8 +189,9 @@ def collapse_guard(x, loss=None, candidates=None, least_rank=3.0, least_spread=1
 
     x (N, D); loss and candidates: the current InfoNCE loss and its number of candidates, if known. Three signs:
     spread      1 - |mean|^2, the variance of the unit rows, below `least_spread`: one point
-    rank        effective rank of the centred rows below `least_rank` (or below N - 1 and D, if those are smaller):
-                two antipodal points, a circle; their mean cosine is near 0 and looks healthy
+    rank        effective rank of the centred rows below `least_rank` (or D, or half of the N - 1 directions that N rows
+                can have, if those are smaller): two antipodal points, a circle; their mean cosine is near 0 and looks
+                healthy
     chance      a loss within `chance_margin` (relative) of log(candidates): the rows are told apart no better than by
                 guessing
     A tight cone whose rows still differ in many directions raises none of them, although its mean cosine is near 1.
@@ -198,7 +199,7 @@ def collapse_guard(x, loss=None, candidates=None, least_rank=3.0, least_spread=1
     reasons = []
     spread = max(0.0, 1 - norm_of_mean(x) ** 2)  # equal rows: rounding would make it negative
     rank = effective_rank(x, centre=True)
-    floor = min(least_rank, max(1, min(len(x) - 1, x.shape[1])) * 0.99)
+    floor = min(least_rank, 0.99 * x.shape[1], (len(x) - 1) / 2)
     if spread < least_spread:
         reasons.append(f"all rows lie within one point: their variance is {spread:.2g}")
     elif rank < floor:

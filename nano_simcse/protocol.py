@@ -67,9 +67,6 @@ def read_set(path, rated=None):
         except InputError as error:
             raise error if str(path) in str(error) else InputError(f"{path}: {error}") from None
     text = read_training_file(path)
-    if text.kind == "triples" and all(_is_number(row[2]) for row in text.rows):
-        raise InputError(f"{path} has numbers in its third column; scores need a first line that names the columns "
-                         "sentence1, sentence2, score")  # fmt: skip
     if len({row[1] for row in text.rows}) < 2:
         raise InputError(f"{path} holds one partner only; expected at least 2 to tell apart")
     return text
@@ -190,11 +187,3 @@ class _Embedded:
 
     def encode(self, sentences, **_):
         return self.x[[self.row_of[text] for text in sentences]]
-
-
-def _is_number(text):
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

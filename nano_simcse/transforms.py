@@ -27,6 +27,8 @@ from .inputs import listed, require_whole
 
 KINDS = ("centre", "whiten", "linear")
 FITTED = ("whiten", "centre")  # "linear" is any other affine map, from a folder that does not say how it was found
+VERBS = {"whiten": "whitening", "centre": "centring"}
+ENOUGH = 5  # rows a coordinate that a whitening should be fitted to
 TOLERANCE = 1e-10  # eigenvalue, relative to the largest; its square root, 1e-5, is the ratio of the lengths
 NOISE = 100  # two libraries compute an embedding to tens of eps; a direction of that size is no property of the text
 
@@ -88,7 +90,7 @@ def fit_transform(embeddings, kind="whiten", rank=None):
     kind: "centre" or "whiten"; rank: K, the leading directions to keep; None: all the cloud has. The largest
     coordinate of every kept direction is positive, so that one cloud gives one matrix.
     Raises InputError for another kind, rows that are not finite numbers, fewer than two rows, and for whitening a rank
-    that is not a whole number from 1 to the rank of the cloud, or a cloud that is a single point.
+    that is not a whole number from 1 to the rank of the cloud; and for a cloud that is a single point.
     """
     x = np.asarray(to_host(embeddings))
     if x.ndim != 2 or not x.shape[1] or x.dtype.kind not in "fiu":
@@ -102,12 +104,12 @@ def fit_transform(embeddings, kind="whiten", rank=None):
     x = x.astype(np.float64)
     mean = x.mean(axis=0)
     mean += (x - mean).mean(axis=0)  # a sum over many rows gathers rounding: equal rows would seem to vary
+    if float(np.abs(x - mean).max()) <= noise:
+        raise InputError(f"the {len(x)} embeddings are one single point; {VERBS[kind]} needs a cloud that varies")
     if kind == "centre":
         return Transform("centre", mean)
     deviations, directions = _principal(x - mean)
     available = int((deviations > max(np.sqrt(TOLERANCE) * deviations[0], noise)).sum())
-    if not available:
-        raise InputError(f"the {len(x)} embeddings are one single point; whitening needs a cloud that varies")
     kept = available if rank is None else rank
     if kept > available:
         raise InputError(
@@ -125,6 +127,16 @@ def with_fitted_transform(encoder, sentences, kind="whiten", rank=None):
     sentences, bare = listed(sentences), encoder.with_transform(None)
     require_fit(kind, rank, len(sentences), bare.dimension)  # before the work of encoding
     return bare.with_transform(fit_transform(bare.with_reading(normalize=False).encode(sentences), kind, rank))
+
+
+def too_few(kind, rows, width):
+    """A sentence of warning where a whitening is fitted to few rows for the width, else None."""
+    if kind != "whiten" or rows >= ENOUGH * width:
+        return None
+    return (
+        f"Whitening is fitted to {rows:,} sentences, fewer than {ENOUGH} for each of {width} coordinates: it equalises "
+        "their noise too, and a larger text to fit to would tell more."
+    )
 
 
 def require_fit(kind, rank, rows, width):

@@ -359,6 +359,7 @@ def test_the_command_draws_what_has_no_pairs(model, tmp_path, capsys):
         (["--ranks", "4,17"], "rank is 17; expected 1 to 16 for 120 embeddings of width 16"),
         (["--ranks", "0"], "rank is 0; expected 1 to 16"),
         (["--fit", "nowhere.txt"], "nowhere.txt does not exist"),
+        (["--picture", f"{__file__}/d.png"], "d.png' cannot be written (File exists); give another place"),
         (["--against", "nowhere"], "'nowhere' does not exist"),
     ],
 )

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nano_simcse.files import atomic_write, user_cache_folder
+from nano_simcse.errors import InputError
+from nano_simcse.files import atomic_write, new_folder, require_writable, user_cache_folder
 
 
 def test_success_replaces_the_file_and_leaves_nothing_else(tmp_path):
@@ -41,8 +42,35 @@ def test_rights_are_those_of_an_ordinary_file(tmp_path):
     (tmp_path / "ordinary").write_text("x", encoding="utf-8")
     with atomic_write(tmp_path / "written") as temporary:
         temporary.write_text("x", encoding="utf-8")
-    ordinary, written = (stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("ordinary", "written"))
-    assert written == ordinary
+    with atomic_write(tmp_path / "private") as temporary:
+        temporary.write_text("x", encoding="utf-8")
+        temporary.chmod(0o600)  # as the writer of safetensors does
+    names = ("ordinary", "written", "private")
+    ordinary, *written = (stat.S_IMODE((tmp_path / name).stat().st_mode) for name in names)
+    assert written == [ordinary, ordinary]
+
+
+def test_a_place_that_cannot_be_is_named_before_any_work(tmp_path):
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    for place in (tmp_path / "file" / "new", tmp_path / "file" / "deeper" / "new"):
+        with pytest.raises(InputError, match=r"file.*new' cannot be written \((Not a directory|File exists)\)"):
+            with new_folder(place):
+                pytest.fail("the body ran")
+        with pytest.raises(InputError, match="new' cannot be written"):
+            require_writable(place)
+    with pytest.raises(InputError, match=r"cannot be written \(Is a directory\)"):
+        require_writable(tmp_path)
+    require_writable(tmp_path / "deep" / "picture.png")
+    assert list((tmp_path / "deep").iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_link_to_an_empty_folder_is_an_empty_folder(tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "empty")
+    with new_folder(tmp_path / "link") as made:
+        (made / "x").write_text("x", encoding="utf-8")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "empty" / "x").read_text(encoding="utf-8") == "x"
 
 
 @pytest.mark.parametrize(

@@ -239,6 +239,12 @@ def test_equal_rows_are_a_collapse(row, noise):
     assert report.reasons[0].startswith("all rows lie within one point: their variance is")
 
 
+@pytest.mark.parametrize("rows", [2, 3, 4, 5, 6, 7, 8, 10])
+def test_a_few_rows_that_differ_are_no_collapse(rows):
+    """n rows vary in n - 1 directions at most, and never in all of them alike."""
+    assert not any(collapse_guard(cloud(rows, 16, seed)).collapsed for seed in range(20))
+
+
 def test_a_healthy_cloud_is_no_collapse():
     assert not collapse_guard(cloud()).collapsed
     assert not collapse_guard(cloud(), loss=0.4, candidates=64).collapsed

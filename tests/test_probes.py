@@ -219,6 +219,10 @@ def test_the_command_refuses_before_it_loads_a_model(tmp_path, capsys):
     file.write_text("".join(f"{'ab'[i % 2]}\tsentence {i}\n" for i in range(18)), encoding="utf-8")
     message = command(capsys, "probe", file, "--model", "nowhere", code=2).err
     assert "class 'a' has 9 rows; 10 folds need at least 10 of each class" in message and message.count("\n") == 1
+    assert "first column" not in message
+    file.write_text("".join(f"sentence {i}\t{'ab'[i % 2]}\n" for i in range(18)), encoding="utf-8")
+    message = command(capsys, "probe", file, "--model", "nowhere", code=2).err
+    assert message.rstrip().endswith("of each class; is the label in the first column?") and "x.tsv: class" in message
     assert "folds is 1;" in command(capsys, "probe", file, "--model", "nowhere", "--folds", "1", code=2).err
 
 

@@ -201,7 +201,7 @@ def test_no_pairs_and_wrong_shapes_are_named():
 @pytest.mark.parametrize(("name", "content", "words"), [
     ("x.tsv", "sentence1\tsentence2\tscore\na\tb\t3\na\tc\t3\n", r"x.tsv: all 2 gold scores are 3"),
     ("x.tsv", "subset\tsentence1\tsentence2\tscore\ns\ta\tb\t3\n\ta\tc\t2\n", r"x.tsv: 1 of 2 pairs have no subset"),
-    ("x.tsv", "a\tb\t3\na\tc\t4.5\n", "x.tsv has numbers in its third column; scores need a first line"),
+    ("x.tsv", "a\tb\t3\na\tc\t4.5\n", "third column, where sentences were expected; scores need a first line"),
     ("x.tsv", "a\tb\nc\tb\n", "x.tsv holds one partner only"),
     ("x.tsv", "sentence1\tsentence2\tscore\na\tb\n", "x.tsv, line 2: 2 columns; expected 3"),
     ("x.jsonl", '{"sentence1": "a", "score": 2}\n', "x.jsonl, line 1: the keys 'sentence1', 'score'; expected anchor"),

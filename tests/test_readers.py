@@ -8,8 +8,10 @@ from shared_data import shared_path
 
 from nano_simcse.data.readers import (
     STSPair,
+    is_rated,
     read_sentences,
     read_sts,
+    read_texts,
     read_training_file,
     read_training_files,
 )
@@ -85,6 +87,8 @@ BAD = [
     ("a.json", '[{"a": 1}, {"b": 2}]', r"line 1: a list of rows; expected one JSON object or list a line$"),
     ("a.jsonl", '["x", 3]\n', r"line 1: 3 where a sentence was expected"),
     ("a.jsonl", '"x"\n', r"line 1: '\"x\"'; expected a list"),
+    ("a.tsv", "text1\ttext2\trating\nx\ty\t4.4\nx\tz\t-1\n", r"a\.tsv has numbers in its third column"),
+    ("a.jsonl", '["x", "y", "4.4"]\n', r"a\.jsonl has numbers in its third column, where sentences were expected"),
     ("a.jsonl", '{"text": "x"}\n', r"line 1: the keys 'text'; expected anchor and positive"),
     ("a.txt", "", r"a\.txt is empty$"),
     ("a.txt", "\n \n\r\n", r"no usable sentence"),
@@ -146,6 +150,22 @@ def test_sts_in_every_form(tmp_path):
 
 
 HEADER = "sentence1\tsentence2\tscore\n"
+
+
+def test_scores_may_have_the_name_of_the_published_sets(tmp_path):
+    for name in ("score", "similarity_score", "similarity", "relatedness_score"):
+        file = write(tmp_path / "a.tsv", f"sentence1\tsentence2\t{name.upper()}\nx\ty\t4.4\n")
+        assert is_rated(file) and read_sts(file)[0].score == 4.4
+    assert not is_rated(write(tmp_path / "a.tsv", "sentence1\tscore\nx\t1\n"))
+
+
+def test_the_texts_of_a_file_of_any_form(tmp_path):
+    for name, content, texts in (
+        ("a.txt", "x\n\ny\n", ["x", "y"]),
+        ("a.tsv", HEADER + "x\ty\t1\nz\tx\t2\n", ["x", "y", "z", "x"]),
+        ("a.tsv", "x\ty\tz\n", ["x", "y", "z"]),
+    ):
+        assert read_texts(write(tmp_path / name, content)) == texts
 
 
 @pytest.mark.parametrize(

@@ -200,6 +200,22 @@ def test_a_call_that_does_not_fit_gets_one_sentence(tmp_path, call, words):
         call(write(tmp_path / "plan.toml", PLAN))
 
 
+def test_a_number_of_steps_that_is_none(tmp_path):
+    for steps in (0, -3):
+        with pytest.raises(InputError, match=f"steps is {steps}"):
+            load_plan("batch", steps=steps)
+
+
+def test_a_model_that_was_trained_again_is_another_model(text, tmp_path):
+    train(text, out=tmp_path / "model", **TINY)
+    plan = load_plan("mine", write(tmp_path / "plan.toml", READ), init=str(tmp_path / "model"), arms=["raw"])
+    run_study(plan, text, out=tmp_path / "s")
+    assert run_study(plan, text, out=tmp_path / "s").finished
+    train(text, out=tmp_path / "model", overwrite=True, **TINY | {"seed": 5})
+    with pytest.raises(InputError, match=r"the model is not what the run .*raw-seed0 was started on another model"):
+        run_study(plan, text, out=tmp_path / "s")
+
+
 def test_a_plan_without_arms(tmp_path):
     with pytest.raises(InputError, match="arms is empty"):
         plan_of(tmp_path, 'title = "x"\nvaries = "y"\nseeds = [0]\narms = []')

@@ -95,8 +95,9 @@ def test_a_direction_within_the_noise_of_float32_is_left_out():
 @pytest.mark.parametrize("n", [2, 10, 10_000])
 def test_a_single_point_cannot_be_whitened(kind, n):
     """Rounding in the mean of equal rows must not count as a direction."""
-    with pytest.raises(InputError, match=f"the {n} embeddings are one single point"):
-        fit_transform(np.full((n, 3), 0.1, kind))
+    for way, verb in (("whiten", "whitening"), ("centre", "centring")):
+        with pytest.raises(InputError, match=f"the {n} embeddings are one single point; {verb} needs a cloud"):
+            fit_transform(np.full((n, 3), 0.1, kind), way)
 
 
 def test_the_matrix_does_not_depend_on_the_signs_the_decomposition_chose():
@@ -298,7 +299,8 @@ def test_the_command_fits_and_saves(encoder, tmp_path, capsys):
     command = ["whiten", str(text), "--model", str(tmp_path / "model")]
     assert main([*command, "--rank", "5", "--out", str(tmp_path / "w"), "--json"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].endswith("w: mean embeddings, whitened, 16 -> 5 numbers, fitted to 100 sentences")
+    assert lines[0].endswith("w: mean embeddings, whitening 16 -> 5 numbers, fitted to 100 sentences")
+    assert "fewer than 5 for each of 16 coordinates" not in "".join(lines)
     saved = SentenceEncoder.load(tmp_path / "w")
     report = json.loads(lines[-1])
     assert report["fingerprint"] == saved.fingerprint() and (report["inputs"], report["outputs"]) == (16, 5)
@@ -313,12 +315,27 @@ def test_the_command_fits_and_saves(encoder, tmp_path, capsys):
     assert "cls pooling, centre transform 16 -> 16, at most 24 tokens" in capsys.readouterr().out
 
 
+def test_the_command_fits_to_all_texts_of_a_table_and_says_when_they_are_few(encoder, tmp_path, capsys):
+    encoder.save(tmp_path / "model")
+    rows = list(zip(sentences(20), sentences(40)[20:], strict=True))
+    lines = ["sentence1\tsentence2\tscore", *(f"{a}\t{b}\t{i % 5}" for i, (a, b) in enumerate(rows))]
+    (tmp_path / "t.tsv").write_text("\n".join(lines), encoding="utf-8")
+    command = ["whiten", tmp_path / "t.tsv", "--model", tmp_path / "model", "--out", tmp_path / "w"]
+    assert main([str(word) for word in command]) == 0
+    output = capsys.readouterr().out.splitlines()
+    assert output[0].endswith("fitted to 40 sentences")
+    assert output[1].startswith("Whitening is fitted to 40 sentences, fewer than 5 for each of 16 coordinates")
+    expected = with_fitted_transform(encoder, [text for row in rows for text in row])
+    assert SentenceEncoder.load(tmp_path / "w").transform.tobytes() == expected.transform.tobytes()
+
+
 def test_the_command_refuses_before_it_encodes(encoder, tmp_path, capsys, monkeypatch):
     encoder.save(tmp_path / "model")
     text = write_sentences(tmp_path / "t.txt", 100)
     monkeypatch.setattr(SentenceEncoder, "encode", lambda *a, **k: pytest.fail("encoded"))
     for options, words in (
         (["--out", tmp_path / "model"], "model' is in use; expected a new or empty folder to write to"),
+        (["--out", text / "w"], "w' cannot be written (File exists); give another place"),
         (["--out", tmp_path / "w", "--rank", "17"], "rank is 17; expected 1 to 16 for 100 embeddings of width 16"),
         (["--out", tmp_path / "w", "--rank", "3", "--kind", "centre"], "rank is 3; centring keeps every direction"),
         (["--out", tmp_path / "w", "--rank", "1.5"], "'1.5' is not a whole number"),

@@ -4,6 +4,8 @@ import json
 import math
 import os
 import sys
+import warnings
+from contextlib import contextmanager
 
 from ..data.records import decoded_lines, read_lines
 from ..errors import InputError
@@ -64,3 +66,18 @@ def json_line(value):
         return None if isinstance(x, float) and not math.isfinite(x) else x
 
     return json.dumps(clean(value), ensure_ascii=False)
+
+
+@contextmanager
+def each_note_once():
+    """Warnings shown as before, but none a second time."""
+    with warnings.catch_warnings():
+        show, shown = warnings.showwarning, set()
+
+        def show_once(message, *where, **options):
+            if str(message) not in shown:
+                shown.add(str(message))
+                show(message, *where, **options)
+
+        warnings.showwarning = show_once
+        yield

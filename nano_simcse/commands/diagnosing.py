@@ -3,15 +3,16 @@
 import os
 from pathlib import Path
 
-from ..data.readers import read_sentences
+from ..data.readers import read_texts
 from ..diagnosis.measures import read_text
 from ..diagnosis.readings import take_readings
 from ..diagnosis.words import changes, findings
 from ..errors import InputError
+from ..files import require_writable
 from ..model import SentenceEncoder
 from ..protocol import ALIKE
 from ..training.report import as_table
-from .common import json_line, load_model
+from .common import each_note_once, json_line, load_model
 
 COLUMNS = {
     "STS": "sts",
@@ -27,11 +28,16 @@ def diagnose(arguments):
     picture = arguments.picture and os.path.expanduser(arguments.picture)
     if picture and Path(picture).suffix.lower() != ".png":
         raise InputError(f"--picture is {arguments.picture!r}; expected a name that ends in .png")
+    if picture:
+        require_writable(picture)
     ranks, text = _ranks(arguments.ranks), read_text(arguments.file)
-    to_fit = read_sentences(arguments.fit) if arguments.fit else None
+    to_fit = read_texts(arguments.fit) if arguments.fit else None
+    if to_fit and len(to_fit) < 2:
+        raise InputError(f"--fit {arguments.fit} holds 1 sentence; a whitening is fitted to at least 2")
     encoder = load_model(arguments)
     against = SentenceEncoder.load(arguments.against, device=arguments.device) if arguments.against else None
-    readings = take_readings(encoder, text, arguments.pooling, against, to_fit, ranks)
+    with each_note_once():
+        readings = take_readings(encoder, text, arguments.pooling, against, to_fit, ranks)
     pooling, raw = arguments.pooling or encoder.pooling, readings.reports["raw"]
     found = {f"raw ({pooling})": findings(raw)}
     if against:

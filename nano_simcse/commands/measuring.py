@@ -64,7 +64,11 @@ def probe(arguments):
     """nano-simcse probe."""
     rows = read_labelled(arguments.file)
     labels = [row.label for row in rows]
-    check_labels(labels, arguments.folds, arguments.seed)
+    try:
+        check_labels(labels, arguments.folds, arguments.seed)
+    except InputError as error:
+        hint = "; is the label in the first column?" if len(set(labels)) > len(labels) / 2 else ""
+        raise InputError(f"{arguments.file}: {error}{hint}") from None
     readings, table = [], []
     for encoder in _in_every_way(load_model(arguments), arguments.pooling):
         x = encoder.encode([row.sentence for row in rows])

@@ -1,13 +1,11 @@
 """nano-simcse study."""
 
 import shlex
-import warnings
-from contextlib import contextmanager
 
 from ..errors import InputError
 from ..studies import load_plan, run_study
 from ..studies.table import as_text, summary
-from .common import json_line, say
+from .common import each_note_once, json_line, say
 
 
 def study(arguments):
@@ -16,7 +14,7 @@ def study(arguments):
         arguments.topic, arguments.config, init=arguments.init, seeds=_whole(arguments.seeds), steps=arguments.steps,
         arms=_listed(arguments.arms), threads=arguments.threads,
     )  # fmt: skip
-    with _each_note_once():
+    with each_note_once():
         result = run_study(
             plan, arguments.files, dev=arguments.dev, out=arguments.out, keep_models=arguments.keep_models, say=say
         )
@@ -30,21 +28,6 @@ def study(arguments):
         say(json_line({"study": plan.name, "out": str(result.path), "finished": result.finished, "rows": result.rows,
                        "summary": summary(plan, result.rows), "orderings": result.orderings}))  # fmt: skip
     return 0 if result.finished else 130
-
-
-@contextmanager
-def _each_note_once():
-    """Warnings shown as before, but none a second time: every run would repeat those of the first."""
-    with warnings.catch_warnings():
-        show, shown = warnings.showwarning, set()
-
-        def show_once(message, *where, **options):
-            if str(message) not in shown:
-                shown.add(str(message))
-                show(message, *where, **options)
-
-        warnings.showwarning = show_once
-        yield
 
 
 def _whole(text):

@@ -2,9 +2,9 @@
 
 import os
 
-from ..data.readers import read_sentences
+from ..data.readers import read_texts
 from ..files import new_folder, require_unused
-from ..transforms import with_fitted_transform
+from ..transforms import VERBS, too_few, with_fitted_transform
 from .common import json_line, load_model
 
 
@@ -12,14 +12,15 @@ def whiten(arguments):
     """nano-simcse whiten."""
     out = os.path.expanduser(arguments.out)
     require_unused(out)
-    sentences = read_sentences(arguments.file)
+    sentences = read_texts(arguments.file)
     encoder = load_model(arguments).with_transform(None).with_reading(arguments.pooling, arguments.max_length)
-    fitted = with_fitted_transform(encoder, sentences, arguments.kind, arguments.rank)
-    with new_folder(out) as made:
+    with new_folder(out) as made:  # before the work, so that a place where it cannot be is found out now
+        fitted = with_fitted_transform(encoder, sentences, arguments.kind, arguments.rank)
         fitted.save(made)
-    verb = {"whiten": "whitened", "centre": "centred"}[arguments.kind]
-    print(f"{out}: {fitted.pooling} embeddings, {verb}, {encoder.dimension} -> {fitted.dimension} numbers, "
-          f"fitted to {len(sentences):,} sentences")  # fmt: skip
+    print(f"{out}: {fitted.pooling} embeddings, {VERBS[arguments.kind]} {encoder.dimension} -> {fitted.dimension} "
+          f"numbers, fitted to {len(sentences):,} sentences")  # fmt: skip
+    if few := too_few(arguments.kind, len(sentences), encoder.dimension):
+        print(few)
     if arguments.json:
         print(json_line({"out": out, "kind": arguments.kind, "pooling": fitted.pooling, "sentences": len(sentences),
                          "inputs": encoder.dimension, "outputs": fitted.dimension,

@@ -11,7 +11,7 @@ from nano_simcse.data.records import at_line, columns, filled, fits, form_of, qu
 from nano_simcse.errors import InputError
 
 KINDS = {2: "pairs", 3: "triples"}
-RATED = {"sentence1", "sentence2", "score"}
+SCORES = ("score", "similarity_score", "similarity", "relatedness_score")  # what the column of scores is called
 
 # Column names of the published sets (SimCSE, sentence-transformers, NLI), and what each column is.
 ROLES = {
@@ -81,6 +81,11 @@ def read_training_file(path: str | os.PathLike) -> TrainingText:
             raise at_line(path, number, f"{columns(len(cells))}; expected {expected}")
         rows.append(tuple(sentence(path, number, cell) for cell in cells))
     filled(path, rows, "no usable row; expected pairs or triples of sentences")
+    if len(rows[0]) == 3 and all(_is_number(row[2]) for row in rows[1:] or rows):  # the first may be a heading
+        raise InputError(
+            f"{path} has numbers in its third column, where sentences were expected; scores need a first line that "
+            "names the columns sentence1, sentence2, score"
+        )
     return TrainingText(KINDS[len(rows[0])], rows)
 
 
@@ -98,21 +103,21 @@ def read_training_files(paths: Sequence[str | os.PathLike]) -> TrainingText:
 
 
 def is_rated(path: str | os.PathLike) -> bool:
-    """Whether a .tsv, .csv or .jsonl file names sentence1, sentence2 and score in its first line: `read_sts` reads it.
+    """Whether a .tsv, .csv or .jsonl file names sentence1, sentence2 and a score in its first line, for `read_sts`.
 
     Raises InputError for another kind of file, and as `read_lines` does.
     """
     with closing(records(path)) as rows:
         _, row = next(rows, (0, []))
-    return RATED.issubset(row if isinstance(row, dict) else [str(cell).strip().lower() for cell in row])
+    return _score_name(row if isinstance(row, dict) else [str(cell).strip().lower() for cell in row]) is not None
 
 
 def read_sts(path: str | os.PathLike) -> list[STSPair]:
     """Read rated sentence pairs: columns (or keys) sentence1, sentence2, score and, optionally, subset.
 
-    .tsv, .csv, .jsonl, each also .gz; .tsv and .csv begin with a line that names the columns. Scores may be on
-    any scale. Raises InputError, naming the line, for a missing column, a wrong number of cells, or a score
-    that is not a finite number.
+    .tsv, .csv, .jsonl, each also .gz; .tsv and .csv begin with a line that names the columns. The column of scores may
+    have another of the names SCORES; scores may be on any scale. Raises InputError, naming the line, for a missing
+    column, a wrong number of cells, or a score that is not a finite number.
     """
     pairs, names = [], None
     for number, row in records(path):
@@ -120,7 +125,8 @@ def read_sts(path: str | os.PathLike) -> list[STSPair]:
         if heading:
             names = [str(cell).strip().lower() for cell in row]
         keys = names if isinstance(row, list) else row.keys()
-        if not RATED.issubset(keys):
+        rating = _score_name(keys)
+        if rating is None:
             found = f"the names {quoted(keys)}" if keys else "no names"
             raise at_line(path, number, f"{found}; expected sentence1, sentence2, score (and subset)")
         if heading:
@@ -129,7 +135,7 @@ def read_sts(path: str | os.PathLike) -> list[STSPair]:
             row = dict(zip(names, fits(path, number, row, len(names)), strict=True))
         first, second = (sentence(path, number, row[side]) for side in ("sentence1", "sentence2"))
         subset = str(row.get("subset") or "").strip()
-        pairs.append(STSPair(subset, first, second, _score(path, number, row["score"])))
+        pairs.append(STSPair(subset, first, second, _score(path, number, row[rating])))
     return filled(path, pairs, "no rated pair; expected sentence1, sentence2, score")
 
 
@@ -143,6 +149,33 @@ def _roles(names: Sequence[str] | dict) -> list[str] | None:
     if not taken[0] or not taken[1]:
         return None
     return [found[0] for found in taken if found]
+
+
+def read_texts(path: str | os.PathLike) -> list[str]:
+    """Every sentence of a file, whichever of the forms above it has: of pairs and triples, all their texts.
+
+    Raises InputError as the readers do.
+    """
+    if form_of(path) == "text":
+        return read_sentences(path)
+    if is_rated(path):
+        return [text for pair in read_sts(path) for text in (pair.sentence1, pair.sentence2)]
+    return [text for row in read_training_file(path).rows for text in row]
+
+
+def _score_name(names) -> str | None:
+    """What the column of scores is called, None where the names are not those of rated pairs."""
+    if not {"sentence1", "sentence2"}.issubset(names):
+        return None
+    return next((name for name in SCORES if name in names), None)
+
+
+def _is_number(text) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _score(path, number: int, value) -> float:

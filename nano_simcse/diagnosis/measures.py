@@ -4,10 +4,10 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from ..data.readers import is_rated, read_sts, read_training_file
+from ..data.readers import is_rated, read_training_file
 from ..data.records import form_of
 from ..errors import InputError
-from ..evaluation import check_rated, evaluate_sts
+from ..evaluation import evaluate_sts
 from ..geometry import (
     alignment,
     collapse_guard,
@@ -21,7 +21,7 @@ from ..geometry import (
     unit_rows,
     variance_shares,
 )
-from ..protocol import ALIKE
+from ..protocol import ALIKE, read_set
 
 MOST = 5000  # sentences measured: every measure of pairs grows with their square
 
@@ -91,7 +91,7 @@ def read_text(path, seed=0):
         none = np.zeros(0, int)
         return Text(_sample(rows, MOST, seed), none, none, total=len(rows))
     if is_rated(path):
-        rated = check_rated(read_sts(path))
+        rated = read_set(path)
         pairs, alike = [(p.sentence1, p.sentence2) for p in rated], [p.score > ALIKE for p in rated]
     else:
         text = read_training_file(path)

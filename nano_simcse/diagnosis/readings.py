@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from tqdm import tqdm
 
 from ..geometry import collapse_guard
-from ..transforms import fit_transform, require_fit
+from ..transforms import fit_transform, require_fit, too_few
 from .measures import cloud_report
-
-ENOUGH = 5  # rows a coordinate that a whitening should be fitted to
 
 
 @dataclass(frozen=True)
@@ -50,11 +48,8 @@ def take_readings(encoder, text, pooling=None, against=None, to_fit=None, ranks=
         clouds["centred"] = fit_transform(rows, "centre")(raw)
         clouds["whitened"] = fit_transform(rows)(raw)
         clouds |= {f"whitened {rank}": fit_transform(rows, rank=rank)(raw) for rank in ranks}
-        if len(rows) < ENOUGH * bare.dimension:
-            notes.append(
-                f"Whitening is fitted to {len(rows):,} sentences, fewer than {ENOUGH} for each of {bare.dimension} "
-                "coordinates: it equalises their noise too, and a larger text to fit to would tell more."
-            )
+        if few := too_few("whiten", len(rows), bare.dimension):
+            notes.append(few)
     if encoder.transform is not None and encoder.pooling == bare.pooling:
         clouds["as saved"] = encoder.encode(text.sentences)
     if against is not None:

@@ -114,6 +114,7 @@ def load_plan(topic, config=None, *, init=None, seeds=None, steps=None, arms=Non
         raise InputError(f"{topic!r} cannot name the files of a study; expected letters, digits and .+=-_")
     path = Path(config).expanduser() if config else FOLDER / f"{topic}.toml"
     source = _read(path)
+    TrainingConfig(steps=steps)  # refuses a number that is none
     given = {name: value for name, value in {"init": init, "steps": steps, "threads": threads}.items()
              if value is not None}  # fmt: skip
     try:

@@ -13,13 +13,15 @@ from ..errors import CheckpointError, InputError
 from ..training.config import TrainingConfig
 
 DEFAULTS = {field.name: field.default for field in fields(TrainingConfig)}
+DIGESTED = ("text", "dev", "model")  # inputs known by a digest, which would say nothing to a reader
 BULK = ("model.safetensors", "last.safetensors", "config.json", "tokenizer.json", "vocab.txt")
 
 
 class Record:
     """The record of one arm and seed in `runs`, the folder of a study's runs."""
 
-    def __init__(self, runs, arm, seed, texts):
+    def __init__(self, runs, arm, seed, texts, model=None):
+        """model: fingerprint of the encoder that the arm goes on from."""
         self.arm, self.seed = arm, seed
         self.name = f"{arm.slug}-seed{seed}"
         self.folder, self.file = runs / self.name, runs / f"{self.name}.json"
@@ -28,6 +30,7 @@ class Record:
             "columns": arm.columns and list(arm.columns),
             "transform": arm.transform,
             "trained": arm.trained,
+            "model": model,
             "text": texts.digests["files"],
             "dev": texts.digests["dev"],
         }
@@ -73,8 +76,8 @@ class Record:
                 raise InputError(f"{name} is {new!r}, but the {where} with {old!r}; give another --out, or remove it")
         for name in self.inputs.keys() - {"options"}:
             if stored[name] != self.inputs[name]:
-                other = f"on another {name}" if name in ("text", "dev") else f"with {stored[name]!r}"
-                own = f"the {name} is" if name in ("text", "dev") else f"{name} is {self.inputs[name]!r},"
+                other = f"on another {name}" if name in DIGESTED else f"with {stored[name]!r}"
+                own = f"the {name} is" if name in DIGESTED else f"{name} is {self.inputs[name]!r},"
                 raise InputError(f"{own} not what the {where} {other}; give another --out, or remove it")
 
 
@@ -83,7 +86,7 @@ def _read(file):
     stored = read_json(file)
     try:
         inputs, row = stored["inputs"], stored["row"]
-        if not {"options", "columns", "transform", "trained", "text", "dev"} <= inputs.keys():
+        if not {"options", "columns", "transform", "trained", "model", "text", "dev"} <= inputs.keys():
             raise KeyError("inputs")
         return inputs, row and {name: math.nan if value is None else value for name, value in row.items()}
     except (KeyError, TypeError, AttributeError) as error:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..backend import resolve_device
 from ..errors import InputError, NonFiniteLoss
+from ..model import SentenceEncoder
 from ..ranks import current_ranks
 from ..training.config import TrainingConfig
 from ..training.initial import initial_encoder
@@ -62,7 +63,12 @@ def run_study(plan, files=(), *, dev=None, out=None, keep_models=False, progress
     if folder.exists() and not folder.is_dir():
         raise InputError(f"output folder {str(folder)!r} is a file")
     texts = read_texts(plan, files, dev)
-    records = [Record(folder / "runs" / plan.name, arm, seed, texts) for seed in plan.seeds for arm in plan.arms]
+    started_from = {arm.options.get("init") for arm in plan.arms} - {None}
+    models = {name: SentenceEncoder.load(name).fingerprint() for name in started_from}
+    records = [
+        Record(folder / "runs" / plan.name, arm, seed, texts, models.get(arm.options.get("init")))
+        for seed in plan.seeds for arm in plan.arms
+    ]  # fmt: skip
     rows = {(record.arm.name, record.seed): row for record in records if (row := record.row())}
     study = _Study(plan, folder, texts, SPEARMAN if texts.dev else RECALL, rows, keep_models, progress)
     say(f"{plan.title}: {len(plan.arms)} arms, {len(plan.seeds)} seeds, {len(rows)} runs done; varied: {plan.varies}")
