@@ -15,6 +15,7 @@ from nano_simcse import SentenceEncoder, TrainingConfig, train
 from nano_simcse.errors import InputError, NonFiniteLoss
 from nano_simcse.training import loop
 from nano_simcse.training.material import gather
+from nano_simcse.training.report import Remembered
 from nano_simcse.training.run_folder import claim_run, newest_run
 from nano_simcse.training.samplers import Sampler, known_duplicates, random_window
 
@@ -327,3 +328,22 @@ def test_misuse_gets_one_sentence(call, words):
 
 def test_numpy_integers_are_numbers():
     assert TrainingConfig(steps=np.int64(3)).steps == 3 and type(TrainingConfig(steps=np.int64(3)).steps) is int
+
+
+def test_a_remembered_checkpoint_encodes_each_list_once():
+    class Counting:
+        calls = 0
+
+        def encode(self, texts, **options):
+            self.calls += 1
+            return np.array([[len(text), 1.0] for text in texts])
+
+        def similarity(self, a, b):
+            return a @ b.T
+
+    counting = Counting()
+    remembered = Remembered(counting)
+    for texts in (["a", "bb"], ("a", "bb"), ["bb", "a"]):
+        np.testing.assert_array_equal(remembered.encode(texts), [[len(text), 1.0] for text in texts])
+    assert counting.calls == 2
+    assert remembered.similarity(np.eye(2), np.ones((1, 2))).tolist() == [[1.0], [1.0]]

@@ -65,6 +65,24 @@ class Judge:
         return paired_recall(*self.embed(encoder))["recall_at_1"] if self.pairs else None
 
 
+class Remembered:
+    """One checkpoint to be measured in several ways: encodes each list of texts once and remembers the answer."""
+
+    def __init__(self, encoder):
+        self.encoder, self._answers = encoder, {}
+
+    def encode(self, texts, **options):
+        """As `SentenceEncoder.encode`, whose options must be the same from call to call."""
+        texts = tuple(texts)
+        if texts not in self._answers:
+            self._answers[texts] = self.encoder.encode(list(texts), **options)
+        return self._answers[texts]
+
+    def similarity(self, a, b):
+        """As `SentenceEncoder.similarity`."""
+        return self.encoder.similarity(a, b)
+
+
 def search_report(encoder, test, validation):
     """How search with this encoder does on the test pairs: recall@1 in percent of BM25 and of the fused scores.
 

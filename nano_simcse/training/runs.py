@@ -16,7 +16,7 @@ from .initial import initial_encoder
 from .loop import Training
 from .material import NoPairs, gather
 from .pictures import draw_comparison, draw_training
-from .report import Judge, search_report
+from .report import Judge, Remembered, search_report
 from .run_folder import RunFolder, claim_run
 from .samplers import Sampler
 
@@ -224,7 +224,8 @@ def _finish(training, test, material, before, finished):
     In the report `after` is the best checkpoint, `last` the final step."""
     config, folder, encoder = training.config, training.folder, training.encoder
     params = load_parameters(folder.best, encoder.params.shapes)
-    best = encoder.with_parameters(Parameters(params.shapes, to_device(params.flat, encoder.device)))
+    best = Remembered(encoder.with_parameters(Parameters(params.shapes, to_device(params.flat, encoder.device))))
+    after = test.measure(best)
     report = {
         "positives": config.positives,
         "steps": training.done,
@@ -235,8 +236,8 @@ def _finish(training, test, material, before, finished):
         "held_out": len(material.test),
         "best_step": training.best_step,
         "before": before,
-        "after": test.measure(best),
-        "last": test.measure(encoder),
+        "after": after,
+        "last": after if training.best_step == training.done else test.measure(encoder),
         "search": search_report(best, test, Judge(material.validation)),
     }
     write_json(folder.result, report)
