@@ -49,6 +49,8 @@ class Recorder:
         for module, attribute, row in PLACES:
             watched = self._watch(getattr(module, attribute), row)
             self._patches.enter_context(patch.object(module, attribute, watched))
+        again = self.timed(encoder.linear_backward, "linear", "backward")
+        self._patches.enter_context(patch.object(encoder, "linear_backward", again))
         self._patches.enter_context(patch.object(Masks, "keep", self.timed(Masks.keep, "masks", "forward")))
         return self
 

@@ -17,6 +17,8 @@ from .self_attention import accumulate, attention_labels, drop, first_token_atte
 
 __all__ = ["EncoderConfig", "dropout_inventory", "encoder_forward", "init_parameters", "parameter_shapes"]
 
+KEPT = 1 << 21  # elements up to which the output and the slope of a GELU are kept for the backward
+
 
 def encoder_forward(params, config, batch, dropout=None, grad=True, first_only=False):
     """Hidden states of a packed batch.
@@ -36,7 +38,7 @@ def encoder_forward(params, config, batch, dropout=None, grad=True, first_only=F
     undo.append(back if grad else None)
     for i in range(config.layers):
         first = first_only and i == config.layers - 1
-        x, back = _layer(params, config, batch, masks, labels, i, x, first)
+        x, back = _layer(params, config, batch, masks, labels, i, x, first, grad)
         hidden.append(x)
         undo.append(back if grad else None)
 
@@ -76,14 +78,14 @@ def _embeddings(params, config, batch, masks):
     return x, backward
 
 
-def _layer(params, config, batch, masks, labels, i, x, first_only):
+def _layer(params, config, batch, masks, labels, i, x, first_only, grad):
     attend = first_token_attention if first_only else self_attention
     mixed, attention_back = attend(params, config, batch, masks, labels, i, x)
     name = f"layers.{i}.attention.norm"
     mixed += x[batch.first] if first_only else x
     a, norm1_back = layer_norm(mixed, params[f"{name}.gamma"], params[f"{name}.beta"], config.eps)
     tokens = batch.tokens[batch.first] if first_only else batch.tokens
-    fed, feed_back = _feed_forward(params, config, tokens, masks, i, a)
+    fed, feed_back = _feed_forward(params, config, tokens, masks, i, a, grad)
     fed += a
     name2 = f"layers.{i}.feed_forward.norm"
     y, norm2_back = layer_norm(fed, params[f"{name2}.gamma"], params[f"{name2}.beta"], config.eps)
@@ -105,17 +107,20 @@ def _layer(params, config, batch, masks, labels, i, x, first_only):
     return y, backward
 
 
-def _feed_forward(params, config, tokens, masks, i, a):
+def _feed_forward(params, config, tokens, masks, i, a, grad):
     name = f"layers.{i}.feed_forward"
     weight = params[f"{name}.down.weight"]
     up, up_back = linear(a, params[f"{name}.up.weight"], params[f"{name}.up.bias"])
-    active, _ = gelu(up, config.gelu, grad=False)
+    large = up.size > KEPT
+    active, gelu_back = gelu(up, config.gelu, grad and not large)
     down, _ = linear(active, weight, params[f"{name}.down.bias"])
     y, drop_back = drop(masks, 3 * i + 3, down, tokens)
+    # a large pair is made once more in the backward: kept, it would be a quarter of the memory
+    activation = (lambda: gelu(up, config.gelu)) if large else (lambda: (active, gelu_back))
 
     def backward(dy, gradients):
-        active, gelu_back = gelu(up, config.gelu)  # once more: kept, it would be a quarter of the memory
-        dactive, dweight, dbias = linear_backward(active, weight, drop_back(dy), out=active)
+        active, gelu_back = activation()
+        dactive, dweight, dbias = linear_backward(active, weight, drop_back(dy), out=active if large else None)
         accumulate(gradients, f"{name}.down", ("weight", "bias"), dweight, dbias)
         da, dweight, dbias = up_back(gelu_back(dactive, out=dactive))
         accumulate(gradients, f"{name}.up", ("weight", "bias"), dweight, dbias)

@@ -114,7 +114,8 @@ def first_token_attention(params, config, batch, masks, labels, i, x):
         dcontext, dweight, dbias = output_back(drop_back(dy))
         accumulate(gradients, f"{name}.output", ("weight", "bias"), dweight, dbias)
         dheads = dcontext.reshape(len(first), config.heads, -1).swapaxes(0, 1)
-        dseen, dlook, dx = (dheads @ wv.swapaxes(1, 2)).swapaxes(0, 1), xp.empty_like(look), xp.empty_like(x)
+        dseen, dlook = (dheads @ wv.swapaxes(1, 2)).swapaxes(0, 1), xp.empty_like(look)
+        dx = xp.empty_like(tokens, shape=(len(tokens), width))
         for group, back in zip(batch.groups, undo, strict=True):
             dlook_group, dkeys, dvalues = back(dseen[group.rows][:, None])
             dlook[group.rows] = dlook_group[:, 0]
