@@ -13,7 +13,8 @@ Source: Devlin et al., arXiv 1810.04805.
 
 from .architecture import EncoderConfig, dropout_inventory, init_parameters, parameter_shapes
 from .layers import embedding, gelu, layer_norm, linear, linear_backward
-from .self_attention import accumulate, attention_labels, drop, first_token_attention, self_attention
+from .parameters import accumulate
+from .self_attention import attention_labels, drop, first_token_attention, self_attention
 
 __all__ = ["EncoderConfig", "dropout_inventory", "encoder_forward", "init_parameters", "parameter_shapes"]
 

@@ -28,8 +28,7 @@ from .huggingface import export_folder, find_folder, import_folder, is_foreign
 from .inputs import listed, number_rows, require_length, require_whole
 from .layers import POOLINGS, normalize, pool, tanh_head
 from .parallel import Workers, available_cores, split_by_tokens
-from .parameters import Parameters
-from .self_attention import accumulate
+from .parameters import Parameters, accumulate
 
 FORMAT = "nano_simcse sentence encoder 1"
 

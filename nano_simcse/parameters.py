@@ -65,3 +65,10 @@ class Parameters(Mapping):
     def astype(self, dtype):
         """The same values in a new buffer of another precision."""
         return Parameters(self.shapes, self.flat.astype(dtype))
+
+
+def accumulate(gradients, name, parts, *values):
+    """gradients[name.part] += value for each part, one thread at a time."""
+    with gradients.lock:
+        for part, value in zip(parts, values, strict=True):
+            gradients[f"{name}.{part}"] += value

@@ -12,6 +12,7 @@ import numpy as np
 from .backend import array_module
 from .layers import attention, dropout, linear
 from .masks import HEAD_SHIFT
+from .parameters import accumulate
 
 
 def drop(masks, site, x, labels):
@@ -19,13 +20,6 @@ def drop(masks, site, x, labels):
     if masks is None:
         return x, lambda dy: dy
     return dropout(x, masks.keep(site, labels, x.shape[1]), masks.scale)
-
-
-def accumulate(gradients, name, parts, *values):
-    """gradients[name.part] += value for each part, one thread at a time."""
-    with gradients.lock:
-        for part, value in zip(parts, values, strict=True):
-            gradients[f"{name}.{part}"] += value
 
 
 def self_attention(params, config, batch, masks, labels, i, x):

@@ -1,6 +1,8 @@
 """Every layer as the package computes it, fast, beside the same layer written plainly: forward, backward, both
 precisions. The plain forms are the formulas of the layers' own derivations, on whole arrays, with nothing shared."""
 
+import threading
+
 import numpy as np
 import pytest
 from cases import MASKS, TINY, random_parameters, random_rows, view_labels
@@ -13,7 +15,7 @@ from nano_simcse.layers import attention, dropout, embedding, gelu, layer_norm, 
 from nano_simcse.masks import Masks
 from nano_simcse.optim import AdamW, clip_global_norm
 from nano_simcse.parallel import Workers
-from nano_simcse.parameters import Parameters
+from nano_simcse.parameters import Parameters, accumulate
 from nano_simcse.training.samplers import Step
 from nano_simcse.training.step import Objective, contrastive_step, gradient_buffers
 
@@ -170,6 +172,42 @@ def test_a_step_in_several_threads_equals_one(pooling, masks):
         assert abs(loss - results[0][1]) < 1e-13
         assert np.abs(gradient - results[0][2]).max() < 1e-13 * max(1, np.abs(results[0][2]).max())
         assert gradient.tobytes() == next(first for count, _, first in results if count == threads).tobytes()
+
+
+@pytest.mark.parametrize("threads", [2, 3, 4, 5])
+def test_the_bits_do_not_depend_on_which_worker_adds_first(threads):
+    """Serially, first worker first and last worker first: what threads may do, and two extremes of it."""
+
+    class Model:
+        params, config, device = random_parameters(TINY), TINY, "cpu"
+
+    class InOrder(Workers):
+        order = 1
+
+        def map(self, function, parts):
+            results = [function(part) for part in list(parts)[:: self.order]]
+            return results[:: self.order]
+
+    step = Step(random_rows((5, 2, 7, 5, 3, 8), TINY.vocab_size) * 2, view_labels(6, 2), views=2, exclude=None)
+    found = set()
+    for order in (1, -1):
+        buffers = gradient_buffers(Model.params, threads)
+        with InOrder(threads) as workers:
+            workers.order = order
+            contrastive_step(Model, step, Objective("mean", 0.5), MASKS, buffers, workers)
+        found.add(buffers[0].flat.tobytes())
+    assert len(found) == 1
+
+
+def test_gradients_are_added_one_thread_at_a_time():
+    gradients = Parameters({"a.weight": (2,)}, dtype=np.float64)
+    adding = threading.Thread(target=accumulate, args=(gradients, "a", ("weight",), np.ones(2)))
+    with gradients.lock:
+        adding.start()
+        adding.join(0.2)
+        assert adding.is_alive() and not gradients.flat.any()
+    adding.join()
+    assert gradients.flat.tolist() == [1.0, 1.0]
 
 
 def test_backwards_that_overwrite_what_they_are_given():

@@ -18,6 +18,7 @@ from .mlm import hide_tokens, mlm_loss
 
 SHARING = 2  # workers that add to one gradient buffer
 
+
 @dataclass(frozen=True)
 class Objective:
     """What is minimised: InfoNCE at this temperature, with the weight of own hard negatives, of the MLM loss.
