@@ -84,6 +84,19 @@ def sts_scores(scores, gold, subsets=None):
     return report
 
 
+class Embedded:
+    """Texts whose embeddings are known, where an encoder is expected: x (n, D), a row for each of n distinct texts."""
+
+    def __init__(self, texts, x):
+        self.x, self._row_of = np.asarray(x), {text: row for row, text in enumerate(texts)}
+        if self.x.ndim != 2 or len(self.x) != len(self._row_of):
+            raise InputError(f"the encoder returned shape {self.x.shape} for {len(self._row_of)} sentences.")
+
+    def encode(self, sentences, **_):
+        """The rows of `sentences`, all of them known; options of an encoder are ignored."""
+        return self.x[[self._row_of[text] for text in sentences]]
+
+
 def check_rated(pairs):
     """The pairs as a list, or InputError where `evaluate_sts` could not report on them, whatever the encoder: no
     pair, a subset on some of them only, or one score for all."""

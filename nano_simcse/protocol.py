@@ -18,7 +18,7 @@ import numpy as np
 
 from .data.readers import TrainingText, is_rated, read_sts, read_training_file
 from .errors import InputError
-from .evaluation import check_rated, evaluate_sts, gold_ranks, rank_report
+from .evaluation import Embedded, check_rated, evaluate_sts, gold_ranks, rank_report
 from .geometry import alignment, uniformity
 from .retrieval import unit_rows
 
@@ -72,14 +72,14 @@ def read_set(path, rated=None):
     return text
 
 
-def read_suite(folder):
-    """{set: list[STSPair]} of the suite in `folder`; raises as `find_suite` and `read_set` do."""
-    return {name: read_set(path, rated=True) for name, path in find_suite([folder]).items()}
+def read_suite(folders):
+    """{set: list[STSPair]} of the suite in one or several folders; raises as `find_suite` and `read_set` do."""
+    return {name: read_set(path, rated=True) for name, path in find_suite(folders).items()}
 
 
 def evaluate_suite(encoder, folder, batch_size=64, show_progress_bar=None):
     """`evaluate_sets` of the suite in `folder`."""
-    return evaluate_sets(encoder, read_suite(folder), batch_size, show_progress_bar)
+    return evaluate_sets(encoder, read_suite([folder]), batch_size, show_progress_bar)
 
 
 def evaluate_sets(encoder, sets, batch_size=64, show_progress_bar=None):
@@ -94,7 +94,7 @@ def evaluate_sets(encoder, sets, batch_size=64, show_progress_bar=None):
     for rows in sets.values():
         for row in rows.rows if isinstance(rows, TrainingText) else [pair[1:3] for pair in rows]:
             texts.update(dict.fromkeys(row))
-    embedded = _Embedded(texts, encoder.encode(list(texts), batch_size=batch_size, show_progress_bar=show_progress_bar))
+    embedded = Embedded(texts, encoder.encode(list(texts), batch_size=batch_size, show_progress_bar=show_progress_bar))
     reports = {
         name: evaluate_pairs(embedded, rows.rows) if isinstance(rows, TrainingText) else evaluate_sts(embedded, rows)
         for name, rows in sets.items()
@@ -175,15 +175,3 @@ def evaluate_pairs(encoder, rows, batch_size=64, show_progress_bar=None):
                 scores[i, list(others)] = -np.inf
         ranks.append(gold_ranks(scores, gold, tolerance=1e-6))
     return {**rank_report(np.concatenate(ranks)), "candidates": len(columns), "sentences": len(texts)}
-
-
-class _Embedded:
-    """Texts whose embeddings are known, where an encoder is expected."""
-
-    def __init__(self, texts, x):
-        self.x, self.row_of = np.asarray(x), {text: row for row, text in enumerate(texts)}
-        if self.x.ndim != 2 or len(self.x) != len(self.row_of):
-            raise InputError(f"the encoder returned shape {self.x.shape} for {len(self.row_of)} sentences.")
-
-    def encode(self, sentences, **_):
-        return self.x[[self.row_of[text] for text in sentences]]

@@ -7,23 +7,17 @@ import json
 
 import numpy as np
 import pytest
+from command_line import untrained_model
 from tiny import sentences
 
-from nano_simcse import EncoderConfig
 from nano_simcse.cli import main
-from nano_simcse.data.tokenizer import Tokenizer
 from nano_simcse.geometry import collapse_guard
-from nano_simcse.model import new_encoder
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     """The folder of an untrained encoder."""
-    folder = tmp_path_factory.mktemp("commands") / "model"
-    tokenizer = Tokenizer.train(sentences(), 150)
-    config = EncoderConfig(tokenizer.vocab_size, layers=1, width=16, heads=2, max_positions=24)
-    new_encoder(config, tokenizer, "mean", 24, 0).save(folder)
-    return folder
+    return untrained_model(tmp_path_factory.mktemp("commands") / "model")
 
 
 @pytest.fixture(autouse=True)

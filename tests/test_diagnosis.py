@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from command_line import untrained_model
 from tiny import pairs, sentences
 
-from nano_simcse import EncoderConfig, SentenceEncoder
+from nano_simcse import SentenceEncoder
 from nano_simcse.cli import main
-from nano_simcse.data.tokenizer import Tokenizer
 from nano_simcse.diagnosis import measures
 from nano_simcse.diagnosis.measures import Text, cloud_report, read_text
 from nano_simcse.diagnosis.picture import pair_cosines
@@ -18,7 +18,6 @@ from nano_simcse.diagnosis.readings import take_readings
 from nano_simcse.diagnosis.words import changes, dominating, findings, pair_share
 from nano_simcse.errors import InputError
 from nano_simcse.geometry import coordinate_shares, entropy_rank, even_uniformity, uniformity, variance_shares
-from nano_simcse.model import new_encoder
 from nano_simcse.transforms import fit_transform
 
 N, D = 400, 32
@@ -227,11 +226,7 @@ def test_a_collapse_is_all_that_is_said_of_training():
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("diagnosis") / "model"
-    tokenizer = Tokenizer.train(sentences(), 150)
-    config = EncoderConfig(tokenizer.vocab_size, layers=1, width=16, heads=2, max_positions=24)
-    new_encoder(config, tokenizer, "mean", 24, 0).save(folder)
-    return folder
+    return untrained_model(tmp_path_factory.mktemp("diagnosis") / "model")
 
 
 @pytest.fixture(scope="module")

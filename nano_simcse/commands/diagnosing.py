@@ -11,7 +11,7 @@ from ..errors import InputError
 from ..files import require_writable
 from ..model import SentenceEncoder
 from ..protocol import ALIKE
-from ..training.report import as_table
+from ..tables import as_table
 from .common import each_note_once, json_line, load_model
 
 COLUMNS = {

@@ -11,8 +11,8 @@ from ..errors import InputError
 from ..files import atomic_write
 from ..probes import check_labels
 from ..probes import probe as run_probe
-from ..protocol import evaluate_sets, find_suite, read_set
-from ..training.report import as_table
+from ..protocol import evaluate_sets, read_set, read_suite
+from ..tables import as_table
 from .common import json_line, load_model, one_a_line
 
 
@@ -43,9 +43,7 @@ def encode(arguments):
 def evaluate(arguments):
     """nano-simcse evaluate."""
     folders = [file for file in arguments.files if Path(os.path.expanduser(file)).is_dir()]
-    files = find_suite(folders)
-    sets = {name: read_set(path, rated=True) for name, path in files.items()}
-    sets |= {file: read_set(file) for file in arguments.files if file not in folders}
+    sets = read_suite(folders) | {file: read_set(file) for file in arguments.files if file not in folders}
     labels = _labels(sets)
     readings = []
     for encoder in _in_every_way(load_model(arguments), arguments.pooling, arguments.max_length):

@@ -5,8 +5,9 @@ from dataclasses import fields
 from .. import training
 from ..errors import InputError
 from ..ranks import current_ranks
+from ..tables import as_table
 from ..training.config import TrainingConfig, read_config
-from ..training.report import MEASURES, as_table, before_after
+from ..training.report import MEASURES, before_after
 from .common import json_line, say
 
 

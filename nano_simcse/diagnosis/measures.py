@@ -7,7 +7,7 @@ import numpy as np
 from ..data.readers import is_rated, read_training_file
 from ..data.records import form_of
 from ..errors import InputError
-from ..evaluation import evaluate_sts
+from ..evaluation import Embedded, evaluate_sts
 from ..geometry import (
     alignment,
     collapse_guard,
@@ -91,7 +91,7 @@ def read_text(path, seed=0):
         none = np.zeros(0, int)
         return Text(_sample(rows, MOST, seed), none, none, total=len(rows))
     if is_rated(path):
-        rated = read_set(path)
+        rated = read_set(path, rated=True)
         pairs, alike = [(p.sentence1, p.sentence2) for p in rated], [p.score > ALIKE for p in rated]
     else:
         text = read_training_file(path)
@@ -112,8 +112,7 @@ def cloud_report(x, text):
     """CloudReport of embeddings x (N, D) of the sentences of `text`. Raises InputError for a zero or non-finite row."""
     x = unit_rows(x)
     plain, centred = variance_shares(x), variance_shares(x, centre=True)
-    place = {sentence: row for row, sentence in enumerate(text.sentences)}
-    sts = evaluate_sts(_Known(place, x), text.rated)["spearman"] if text.rated else None
+    sts = evaluate_sts(Embedded(text.sentences, x), text.rated)["spearman"] if text.rated else None
     return CloudReport(
         rows=len(x),
         width=x.shape[1],
@@ -137,16 +136,6 @@ def _coordinates(x):
     shares, means = coordinate_shares(x), x.mean(axis=0)
     largest = np.argsort(-shares, kind="stable")[:3]
     return tuple(Coordinate(int(d), float(shares[d]), float(means[d] ** 2 / shares[d])) for d in largest if shares[d])
-
-
-class _Known:
-    """Embeddings that are there already, where an encoder is expected."""
-
-    def __init__(self, place, x):
-        self.place, self.x = place, x
-
-    def encode(self, sentences, **_):
-        return self.x[[self.place[sentence] for sentence in sentences]]
 
 
 def _sample(rows, most, seed):

@@ -1,10 +1,8 @@
 """The geometry of an encoder on an STS file, as the paper measures it, and its effective rank."""
 
 import math
-from types import SimpleNamespace
 
-import numpy as np
-
+from ..evaluation import Embedded
 from ..geometry import effective_rank
 from ..protocol import sts_geometry
 
@@ -16,8 +14,6 @@ def dev_geometry(encoder, pairs):
     """
     texts = list(dict.fromkeys(text for pair in pairs for text in (pair.sentence1, pair.sentence2)))
     x = encoder.encode(texts, show_progress_bar=False)
-    row_of = {text: row for row, text in enumerate(texts)}
-    read = SimpleNamespace(encode=lambda sentences: x[np.array([row_of[text] for text in sentences])])
-    found = sts_geometry(read, pairs)  # from the embeddings that are there: encoding takes longest
+    found = sts_geometry(Embedded(texts, x), pairs)  # from the embeddings that are there: encoding takes longest
     result = {name: math.nan if found[name] is None else found[name] for name in ("alignment", "uniformity")}
     return {**result, "effective_rank": effective_rank(x)}

@@ -6,6 +6,7 @@ import math
 import statistics
 
 from ..files import atomic_write
+from ..tables import aligned
 from .verdicts import RULE, verdict
 
 COLUMNS = (
@@ -87,8 +88,7 @@ ORDERINGS = (
 
 def as_text(plan, rows, measure):
     """The table and the orderings for reading; measure: what a score is, in words."""
-    header = ["", "best", "spread", "range", "last", "spread", "alignment", "uniformity", "eff. rank", "s a run"]
-    lines = [header]
+    lines = [["", "best", "spread", "range", "last", "spread", "alignment", "uniformity", "eff. rank", "s a run"]]
     for line in summary(plan, rows):
         span = f"{_shown(line['min_best'])} to {_shown(line['max_best'])}"
         lines.append(
@@ -96,11 +96,7 @@ def as_text(plan, rows, measure):
              _shown(line["sd_last"]), _shown(line["alignment"], 3), _shown(line["uniformity"], 3),
              _shown(line["effective_rank"], 1), _shown(line["seconds"], 0)]
         )  # fmt: skip
-    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
-    text = [
-        "  ".join([line[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(line[1:], widths[1:], strict=True))])
-        for line in lines
-    ]
+    text = [aligned(lines)]
     text.append(f"{measure}; mean over {_seeds(rows)}, spread: sample standard deviation")
     if plan.orderings:
         text += ["", *(_sentence(line) for line in judged(plan, rows)), RULE]

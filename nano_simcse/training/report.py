@@ -7,6 +7,7 @@ import numpy as np
 from ..evaluation import evaluate_sts, gold_ranks, paired_recall, recall_at_k
 from ..geometry import alignment, effective_rank, mean_pair_cosine, uniformity
 from ..retrieval import LexicalIndex, fuse
+from ..tables import as_table
 
 FUSION_WEIGHTS = (0.5, 0.4, 0.3, 0.2, 0.1)  # of the dense scores; equal weights first, which wins a tie
 MEASURES = {
@@ -105,24 +106,7 @@ def search_report(encoder, test, validation):
     }
 
 
-def as_table(rows, columns):
-    """Aligned text: rows is a list of (label, {column: value, or text as it should stand, or None})."""
-    lines = [["", *columns]]
-    for label, values in rows:
-        lines.append([label, *(_number(values.get(column)) for column in columns)])
-    widths = [max(len(line[i]) for line in lines) for i in range(len(columns) + 1)]
-    left = f"{{:<{widths[0]}}}"
-    form = "  ".join([left, *(f"{{:>{width}}}" for width in widths[1:])])
-    return "\n".join(form.format(*line) for line in lines)
-
-
 def before_after(before, after):
     """The table of a run: one line a measure, before and after."""
     rows = [(title, {"before": before.get(name), "after": after.get(name)}) for name, title in MEASURES.items()]
     return as_table([row for row in rows if row[1]["after"] is not None], ["before", "after"])
-
-
-def _number(value):
-    if isinstance(value, str):
-        return value
-    return "" if value is None else f"{value:.1f}" if abs(value) >= 10 else f"{value:.3f}"
