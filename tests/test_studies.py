@@ -485,12 +485,14 @@ def test_models_that_are_only_read(text, dev, tmp_path):
     values, vectors = values[1:], vectors[:, 1:]  # layer norm leaves no variance along its mean
     maps = {"raw": lambda z: z, "centred": lambda z: z - mean,
             "whitened": lambda z: (z - mean) @ vectors / np.sqrt(values)}  # fmt: skip
+    rated = [row[0] for row in RATED]  # every second sentence is one of them; encoded in the order of the study
+    embeddings = encoder.encode(rated).astype(np.float64)  # whitening makes much of the rounding of another order
+    sides = [embeddings[[rated.index(row[side]) for row in RATED]] for side in (0, 1)]
     for name, repaired in maps.items():
-        sides = [encoder.encode([row[side] for row in RATED]).astype(np.float64) for side in (0, 1)]
         left, right = (z / np.linalg.norm(z, axis=1, keepdims=True) for z in map(repaired, sides))
         gold = [row[2] for row in RATED]
         assert rows[name]["score_best"] == rows[name]["score_last"]
-        assert rows[name]["score_best"] == pytest.approx(100 * spearman((left * right).sum(axis=1), gold), abs=0.05)
+        assert rows[name]["score_best"] == pytest.approx(100 * spearman((left * right).sum(axis=1), gold), abs=1e-3)
         alike = np.array(gold) > 4
         expected = ((left - right)[alike] ** 2).sum(axis=1).mean()
         assert rows[name]["alignment"] == pytest.approx(expected, rel=1e-3)
