@@ -206,6 +206,7 @@ HELP = {
     "head": "tanh head on the pooled vector while training",
     "log_weight": "added to the logits of a row's own hard negative",
     "mlm_weight": "weight of the masked-language-model loss",
+    "held_out": "pairs kept out of training to measure with, at most; 0 trains on all of the text",
     "eval_every": "steps between evaluations and checkpoints",
     "seed": "of the parameters, the batches and the masks",
     "threads": "worker threads",

@@ -123,6 +123,32 @@ def test_held_out_text_is_not_trained_on(tmp_path, text):
         assert material.positives == ("dropout" if kind == "sentences" else "pairs")
 
 
+def test_held_out_sets_the_number_of_pairs_to_measure_with(tmp_path, text):
+    rows = pairs(120)
+    file = write_pairs(tmp_path / "p.tsv", rows)
+    for most, test, validation in ((1300, 12, 4), (13, 10, 3), (1, 0, 1), (0, 0, 0)):
+        material = gather(None, [file], held_out=most)
+        assert (len(material.test), len(material.validation)) == (test, validation)
+        assert len(material.examples) == len(rows) - test - validation
+    dev = tmp_path / "dev.tsv"
+    rated = "".join(f"{a}\t{b}\t{i % 6}\n" for i, (a, b) in enumerate(rows))
+    dev.write_text(f"sentence1\tsentence2\tscore\n{rated}", encoding="utf-8")
+    report = train(file, dev=dev, out=tmp_path / "run", held_out=0, **TINY).report
+    assert list(report["after"]) == ["dev_spearman"] and report["search"] == {} and report["held_out"] == 0
+    report = train(text, out=tmp_path / "blind", held_out=0, **TINY).report  # nothing to measure with at all
+    assert report["after"] == {} and report["best_step"] == report["steps"] == TINY["steps"]
+    with pytest.raises(InputError, match=r"held_out is -1; expected at least 0"):
+        train(file, out=tmp_path / "no", held_out=-1, **TINY)
+    with pytest.raises(InputError, match="but held_out is 0"):
+        nano_simcse.compare(file, out=tmp_path / "no", held_out=0, **TINY)
+    assert not (tmp_path / "no").exists()
+
+
+def test_all_of_the_docstrings_can_be_trained_on(default_corpus):
+    assert gather("dropout", held_out=0).texts == list(dict.fromkeys(default_corpus.sentences))
+    assert len(gather("pairs", held_out=13).test) == 10
+
+
 def test_triples_train_against_their_hard_negatives(tmp_path):
     rows = [(a, p, "nothing of this is true at all") for a, p in pairs(120)]
     rows = [(a, p, f"{n} {i}") for i, (a, p, n) in enumerate(rows)]

@@ -60,7 +60,7 @@ def public(report):
 
 def _summary(result):
     report = result.report
-    lines = ["", before_after(report["before"], report["after"])]
+    lines = ["", before_after(report["before"], report["after"])] if report["after"] else []
     if report["search"]:
         found = report["search"]
         lines.append(

@@ -129,7 +129,8 @@ class _Study:
         """Read the model as it is, after the transform that the arm asks for."""
         started = time.perf_counter()
         config = TrainingConfig(**record.arm.options, seed=record.seed)
-        material = gather(config.positives, files_of(record.arm, self.texts, self.folder / "data"), self.progress)
+        files = files_of(record.arm, self.texts, self.folder / "data")
+        material = gather(config.positives, files, self.progress, config.held_out)
         config = filled(config, material)
         encoder = initial_encoder(config, material.texts, resolve_device(config.device))
         if record.arm.transform:

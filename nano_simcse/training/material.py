@@ -6,12 +6,11 @@ from pathlib import Path
 import numpy as np
 
 from ..data.docstrings import load_corpus
-from ..data.held_out import hold_out
+from ..data.held_out import Split, hold_out
 from ..data.prose import same_text
 from ..data.readers import read_training_files
 from ..errors import InputError
 
-TEST, VALIDATION = 1000, 300  # pairs to report on, pairs to choose the best checkpoint by
 HELD_OUT_SEED = 0  # the same pairs for every run, so that runs compare
 LEAST_WORDS = 8  # of a sentence that is cut in half to make a held-out pair
 
@@ -38,26 +37,34 @@ class Material:
         negatives it does not have."""
         count, held = len(self.examples), len(self.test) + len(self.validation)
         if count < config.batch:
+            besides = f" besides the {held} set aside to measure with" if held else ""
             raise InputError(
-                f"there are {count} different training examples besides the {held} set aside to measure with, fewer "
-                f"than a batch of {config.batch}; give more text or a smaller batch"
+                f"there are {count} different training examples{besides}, fewer than a batch of {config.batch}; give "
+                f"more text or a smaller batch"
             )
         if config.log_weight and self.examples.shape[1] < 3:
             raise InputError(f"log_weight is {config.log_weight}, but the text has no hard negatives to weigh")
 
 
-def gather(positives, files=(), progress=None):
+def gather(positives, files=(), progress=None, held_out=1300):
     """Material from the given files, or from the docstrings of the installed scientific stack where there are none.
 
-    positives: "dropout", "pairs", "crop", or None for pairs where the files hold pairs and dropout otherwise.
+    positives: "dropout", "pairs", "crop", or None for pairs where the files hold pairs and dropout otherwise;
+    held_out: pairs set aside at most, 10 of 13 to report on, the rest to choose the best checkpoint by.
     Raises InputError for unusable files, or pairs asked of plain sentences.
     """
-    return _from_files(positives, files) if files else _from_docstrings(positives or "dropout", progress)
+    test = held_out * 10 // 13
+    if files:
+        return _from_files(positives, files, test, held_out - test)
+    return _from_docstrings(positives or "dropout", progress, test, held_out - test)
 
 
-def _from_docstrings(positives, progress):
+def _from_docstrings(positives, progress, test, validation):
     corpus = load_corpus(progress=progress)
-    split = hold_out(corpus, TEST + VALIDATION, HELD_OUT_SEED)
+    if test + validation:
+        split = hold_out(corpus, test + validation, HELD_OUT_SEED)
+    else:
+        split = Split(corpus.sentences, corpus.pairs, [])
     held = split.held_out_pairs
     if positives == "dropout":
         columns = [(sentence,) for sentence in split.train_sentences]
@@ -68,11 +75,11 @@ def _from_docstrings(positives, progress):
     versions = ", ".join(f"{name} {version}" for name, version in corpus.versions.items())
     origin = f"docstrings of {versions}: {len(corpus.sentences):,} sentences, {len(corpus.pairs):,} pairs"
     return Material(
-        origin, "a function's description from its summary", positives, *_number(columns), held[:TEST], held[TEST:]
+        origin, "a function's description from its summary", positives, *_number(columns), held[:test], held[test:]
     )
 
 
-def _from_files(positives, files):
+def _from_files(positives, files, most_test, most_validation):
     text = read_training_files(files)
     rows = [tuple(row) if isinstance(row, list | tuple) else (row,) for row in text.rows]
     if text.kind == "sentences":
@@ -80,11 +87,11 @@ def _from_files(positives, files):
             raise NoPairs(f"positives are pairs, but {files[0]} holds plain sentences; use dropout or crop")
         rows = list(dict.fromkeys(rows))
         candidates = [row for row in rows if len(row[0].split()) >= LEAST_WORDS]
-        chosen, validation = _choose(candidates, len(rows))
+        chosen, validation = _choose(candidates, len(rows), most_test, most_validation)
         held, task = [row[0] for row in (*chosen, *validation)], "the second half of a sentence from its first"
         test, validation = [_halves(row[0]) for row in chosen], [_halves(row[0]) for row in validation]
     else:
-        chosen, validation = _choose(rows, len(rows))
+        chosen, validation = _choose(rows, len(rows), most_test, most_validation)
         test, validation = [row[:2] for row in chosen], [row[:2] for row in validation]
         held, task = [text for pair in (*test, *validation) for text in pair], "the positive of a held-out anchor"
     seen = {same_text(text) for text in held}
@@ -97,11 +104,11 @@ def _from_files(positives, files):
     return Material(origin, task, positives, *_number(rows), test, validation)
 
 
-def _choose(candidates, total):
+def _choose(candidates, total, most_test, most_validation):
     """(test, validation) rows: at most a tenth and a thirtieth of the text, drawn with a fixed seed."""
     order = np.random.default_rng(HELD_OUT_SEED).permutation(len(candidates))
-    test = min(TEST, total // 10, len(candidates) // 2)
-    validation = min(VALIDATION, total // 30, len(candidates) // 4)
+    test = min(most_test, total // 10, len(candidates) // 2)
+    validation = min(most_validation, total // 30, len(candidates) // 4)
     picked = [candidates[i] for i in order[: test + validation]]
     return picked[:test], picked[test:]
 

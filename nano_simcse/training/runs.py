@@ -68,7 +68,7 @@ def train(
         raise InputError(f"mlm_weight is {config.mlm_weight} with {ranks.size} ranks; expected 0, or a single process")
     device = resolve_device(device_of_place(config.device, ranks.place) if ranks.size > 1 else config.device)
     dev_pairs = read_sts(dev) if dev else None
-    material = ranks.broadcast(lambda: gather(config.positives, files, progress))
+    material = ranks.broadcast(lambda: gather(config.positives, files, progress, config.held_out))
     config = filled(config, material, ranks)
     material.require(config)
 
@@ -127,6 +127,8 @@ def compare(files=(), *, config=None, dev=None, out=None, overwrite=False, progr
     if "positives" in options:
         raise InputError("compare trains every kind of positives; leave out positives")
     base = _combined(config, options)
+    if not base.held_out:
+        raise InputError("compare measures each kind of positives on held-out pairs, but held_out is 0")
     ranks = current_ranks()
     path = _path(out) or ranks.broadcast(lambda: claim_run("compare"))
     results = []
