@@ -36,6 +36,11 @@ def write_pairs(path, rows):
     return path
 
 
+def write_rated(path, rows):
+    scored = [("sentence1", "sentence2", "score"), *((a, b, str(i % 6)) for i, (a, b) in enumerate(rows))]
+    return write_pairs(path, scored)
+
+
 @pytest.mark.parametrize("options", [{}, {"threads": 2}, {"positives": "crop", "mlm_weight": 0.1, "head": True}])
 def test_two_runs_with_one_seed_write_the_same_bytes(text, tmp_path, options):
     train(text, out=tmp_path / "a", **TINY | options)
@@ -130,10 +135,7 @@ def test_held_out_sets_the_number_of_pairs_to_measure_with(tmp_path, text):
         material = gather(None, [file], held_out=most)
         assert (len(material.test), len(material.validation)) == (test, validation)
         assert len(material.examples) == len(rows) - test - validation
-    dev = tmp_path / "dev.tsv"
-    rated = "".join(f"{a}\t{b}\t{i % 6}\n" for i, (a, b) in enumerate(rows))
-    dev.write_text(f"sentence1\tsentence2\tscore\n{rated}", encoding="utf-8")
-    report = train(file, dev=dev, out=tmp_path / "run", held_out=0, **TINY).report
+    report = train(file, dev=write_rated(tmp_path / "dev.tsv", rows), out=tmp_path / "run", held_out=0, **TINY).report
     assert list(report["after"]) == ["dev_spearman"] and report["search"] == {} and report["held_out"] == 0
     report = train(text, out=tmp_path / "blind", held_out=0, **TINY).report  # nothing to measure with at all
     assert report["after"] == {} and report["best_step"] == report["steps"] == TINY["steps"]
@@ -358,7 +360,13 @@ def test_numpy_integers_are_numbers():
 
 def test_a_remembered_checkpoint_encodes_each_list_once():
     class Counting:
-        calls = 0
+        device, calls = "cpu", 0
+
+        def __init__(self, parameters):
+            self.parameters = parameters
+
+        def fingerprint(self):
+            return f"made up {self.parameters}"
 
         def encode(self, texts, **options):
             self.calls += 1
@@ -367,9 +375,24 @@ def test_a_remembered_checkpoint_encodes_each_list_once():
         def similarity(self, a, b):
             return a @ b.T
 
-    counting = Counting()
+    counting = Counting(1)
     remembered = Remembered(counting)
     for texts in (["a", "bb"], ("a", "bb"), ["bb", "a"]):
         np.testing.assert_array_equal(remembered.encode(texts), [[len(text), 1.0] for text in texts])
     assert counting.calls == 2
+    equal, other = Counting(1), Counting(2)
+    assert Remembered(equal).encode(["a", "bb"]) is remembered.encode(["a", "bb"]) and equal.calls == 0
+    Remembered(other).encode(["a", "bb"])
+    assert other.calls == 1
     assert remembered.similarity(np.eye(2), np.ones((1, 2))).tolist() == [[1.0], [1.0]]
+
+
+def test_a_run_encodes_the_dev_file_once_a_checkpoint(text, tmp_path, monkeypatch):
+    encoded, encode = [], SentenceEncoder.encode
+    monkeypatch.setattr(
+        SentenceEncoder, "encode", lambda self, texts, *a, **b: (encoded.append(texts), encode(self, texts, *a, **b))[1]
+    )
+    dev = write_rated(tmp_path / "dev.tsv", pairs(30))
+    train(text, dev=dev, out=tmp_path / "run", **TINY | {"steps": 8, "eval_every": 4, "seed": 1234})
+    first = pairs(30)[0][0]
+    assert sum(first in texts for texts in encoded) == 3  # before the first step, in the middle and at the end

@@ -99,7 +99,7 @@ def train(
         training.restore()
         before = saved["before"]
     else:
-        before = ranks.broadcast(lambda: test.measure(encoder))
+        before = ranks.broadcast(lambda: test.measure(Remembered(encoder)))
         # only now: what cannot be trained on or measured must not cost an earlier run its folder, nor leave one
         folder = RunFolder(out or ranks.broadcast(lambda: claim_run(config.positives)))
         ranks.broadcast(folder.clear)
@@ -239,7 +239,7 @@ def _finish(training, test, material, before, finished):
         "best_step": training.best_step,
         "before": before,
         "after": after,
-        "last": after if training.best_step == training.done else test.measure(encoder),
+        "last": after if training.best_step == training.done else test.measure(Remembered(encoder)),
         "search": search_report(best, test, Judge(material.validation)),
     }
     write_json(folder.result, report)
