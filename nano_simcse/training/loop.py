@@ -25,7 +25,6 @@ from ..parallel import Workers
 from ..ranks import SERIAL
 from .gradient_cache import cached_step
 from .queue import MomentumQueue
-from .report import Remembered
 from .step import Objective, add_masked_lm, contrastive_step, gradient_buffers
 
 LOG_EVERY = 10
@@ -130,7 +129,7 @@ class Training:
         if self.ranks.rank:
             self.best_step = self.done
             return
-        score = self.judge.score(Remembered(self.encoder))
+        score = self.judge.score(self.encoder)
         if score is not None:
             self.folder.log({"step": self.done, "score": score})
             better = self.best_score is None or math.isnan(self.best_score) or score >= self.best_score

@@ -10,6 +10,7 @@ from ..data.held_out import Split, hold_out
 from ..data.prose import same_text
 from ..data.readers import read_training_files
 from ..errors import InputError
+from .config import TrainingConfig
 
 HELD_OUT_SEED = 0  # the same pairs for every run, so that runs compare
 LEAST_WORDS = 8  # of a sentence that is cut in half to make a held-out pair
@@ -46,7 +47,7 @@ class Material:
             raise InputError(f"log_weight is {config.log_weight}, but the text has no hard negatives to weigh")
 
 
-def gather(positives, files=(), progress=None, held_out=1300):
+def gather(positives, files=(), progress=None, held_out=TrainingConfig.held_out):
     """Material from the given files, or from the docstrings of the installed scientific stack where there are none.
 
     positives: "dropout", "pairs", "crop", or None for pairs where the files hold pairs and dropout otherwise;
@@ -105,7 +106,7 @@ def _from_files(positives, files, most_test, most_validation):
 
 
 def _choose(candidates, total, most_test, most_validation):
-    """(test, validation) rows: at most a tenth and a thirtieth of the text, drawn with a fixed seed."""
+    """(test, validation) rows: a tenth and a thirtieth of the text, but no more than asked, drawn with a fixed seed."""
     order = np.random.default_rng(HELD_OUT_SEED).permutation(len(candidates))
     test = min(most_test, total // 10, len(candidates) // 2)
     validation = min(most_validation, total // 30, len(candidates) // 4)

@@ -46,13 +46,13 @@ class Judge:
                 "effective_rank": effective_rank(cloud),
             }
         if self.dev:
-            result["dev_spearman"] = evaluate_sts(encoder, self.dev)["spearman"]
+            result["dev_spearman"] = evaluate_sts(Remembered(encoder), self.dev)["spearman"]
         return result
 
     def embed(self, encoder):
         """Embeddings of the queries and of the targets."""
         texts = [pair[0] for pair in self.pairs] + [pair[1] for pair in self.pairs]
-        embeddings = encoder.encode(texts, show_progress_bar=False)
+        embeddings = Remembered(encoder).encode(texts, show_progress_bar=False)
         return embeddings[: len(self.pairs)], embeddings[len(self.pairs) :]
 
     def search_scores(self, encoder):
@@ -63,12 +63,12 @@ class Judge:
     def score(self, encoder):
         """One number to choose a checkpoint by, larger is better: dev Spearman, else recall@1, else None."""
         if self.dev:
-            return evaluate_sts(encoder, self.dev)["spearman"]
+            return evaluate_sts(Remembered(encoder), self.dev)["spearman"]
         return paired_recall(*self.embed(encoder))["recall_at_1"] if self.pairs else None
 
 
 class Remembered:
-    """One checkpoint to be measured in several ways: encodes each list of texts once and remembers the answer.
+    """A checkpoint that encodes each list of texts once and remembers the answer, however often it is measured.
 
     Encoders with equal fingerprints give equal answers, so they share them: the score that a run chooses by is that
     of the report, and the arms of a study start from one model.
@@ -81,16 +81,15 @@ class Remembered:
         """As `SentenceEncoder.encode`, whose options must be the same from call to call."""
         texts = tuple(texts)
         if texts not in self._answers:
-            self._answers[texts] = self.encoder.encode(list(texts), **options)
+            answer = self.encoder.encode(list(texts), **options)
+            answer.flags.writeable = False  # it will be given to others
+            self._answers[texts] = answer
         return self._answers[texts]
-
-    def similarity(self, a, b):
-        """As `SentenceEncoder.similarity`."""
-        return self.encoder.similarity(a, b)
 
 
 @lru_cache(maxsize=4)  # checkpoints
 def _answers(device, fingerprint):
+    """The same dict whenever it is asked for, until four other checkpoints have been."""
     return {}
 
 

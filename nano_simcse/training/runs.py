@@ -16,7 +16,7 @@ from .initial import initial_encoder
 from .loop import Training
 from .material import NoPairs, gather
 from .pictures import draw_comparison, draw_training
-from .report import Judge, Remembered, search_report
+from .report import Judge, search_report
 from .run_folder import RunFolder, claim_run
 from .samplers import Sampler
 
@@ -99,7 +99,7 @@ def train(
         training.restore()
         before = saved["before"]
     else:
-        before = ranks.broadcast(lambda: test.measure(Remembered(encoder)))
+        before = ranks.broadcast(lambda: test.measure(encoder))
         # only now: what cannot be trained on or measured must not cost an earlier run its folder, nor leave one
         folder = RunFolder(out or ranks.broadcast(lambda: claim_run(config.positives)))
         ranks.broadcast(folder.clear)
@@ -226,7 +226,7 @@ def _finish(training, test, material, before, finished):
     In the report `after` is the best checkpoint, `last` the final step."""
     config, folder, encoder = training.config, training.folder, training.encoder
     params = load_parameters(folder.best, encoder.params.shapes)
-    best = Remembered(encoder.with_parameters(Parameters(params.shapes, to_device(params.flat, encoder.device))))
+    best = encoder.with_parameters(Parameters(params.shapes, to_device(params.flat, encoder.device)))
     after = test.measure(best)
     report = {
         "positives": config.positives,
@@ -239,7 +239,7 @@ def _finish(training, test, material, before, finished):
         "best_step": training.best_step,
         "before": before,
         "after": after,
-        "last": after if training.best_step == training.done else test.measure(Remembered(encoder)),
+        "last": after if training.best_step == training.done else test.measure(encoder),
         "search": search_report(best, test, Judge(material.validation)),
     }
     write_json(folder.result, report)
