@@ -21,6 +21,7 @@ from lesson import (
     numeric_gradient,
     table,
 )
+from scipy.sparse import csr_array
 from scipy.stats import chisquare
 from section_corpus import SETTINGS, VIEW, split_sections, word_vectors
 from skip_gram_studies import (
@@ -37,6 +38,7 @@ from nano_simcse.errors import InputError
 from nano_simcse.geometry import mean_pair_cosine
 from nano_simcse.layers import embedding
 from nano_simcse.losses import skip_gram
+from nano_simcse.ppmi import ppmi
 from nano_simcse.word2vec import count_words, noise_probabilities, subsample, window_pairs
 from nano_simcse.word_vectors import WordVectors
 
@@ -167,6 +169,9 @@ c_ids, o_ids = (np.repeat(i, N.ravel()) for i in np.divmod(np.arange(9), 3))
 noise_ids = np.tile(np.repeat(np.arange(3), N_c), (24, 1))
 enumerated, _ = skip_gram(tables[0][c_ids], tables[1][o_ids], tables[1][noise_ids])
 check_close(enumerated, expected_loss(tables[0] @ tables[1].T, joint, unigram, 24), 1e-12, "all draws: expected loss")
+# Counting gets there without a step. What is never seen together has a PMI of -infinity, so only the positive ones are
+# kept, and a truncated SVD of them replaces the two tables: the word vectors that `nano-simcse train` begins with.
+check_close(ppmi(csr_array(N), smoothing=1).toarray(), np.maximum(pmi, 0), 1e-15, "counted: the positive PMI")
 # A false context may be the real one. Here the two agree in this share of draws; the optimum above counts them in.
 check((joint.sum(axis=0) * unigram).sum(), "0.388889", "chance that a false context is the real word")
 erratum_quoted(

@@ -11,11 +11,9 @@ from dataclasses import fields
 
 from .errors import InputError, NonFiniteLoss
 from .layers import POOLINGS
-from .masks import MODES
-from .optim import SCHEDULES
 from .ranks import speaker
 from .studies import TOPICS
-from .training.config import INTEGERS, POSITIVES, TrainingConfig, nearest
+from .training.config import CHOICES, INTEGERS, TrainingConfig, nearest
 from .transforms import FITTED
 
 
@@ -178,7 +176,6 @@ def _study_arguments(sub):
     sub.add_argument("--json", action="store_true", help="make the last line of output one JSON object")
 
 
-CHOICES = {"positives": POSITIVES, "masks": MODES, "pooling": POOLINGS, "schedule": SCHEDULES}
 TEXTS = {"device": "D", "init": "MODEL"}
 HELP = {
     "init": "model to go on from: a folder, package:NAME or a hub id; its vocabulary and shape are kept",
@@ -206,6 +203,7 @@ HELP = {
     "head": "tanh head on the pooled vector while training",
     "log_weight": "added to the logits of a row's own hard negative",
     "mlm_weight": "weight of the masked-language-model loss",
+    "word_vectors": "word embeddings to begin with: counted in the text (default), or random",
     "held_out": "pairs kept out of training to measure with, at most; 0 trains on all of the text",
     "eval_every": "steps between evaluations and checkpoints",
     "seed": "of the parameters, the batches and the masks",

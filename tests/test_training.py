@@ -4,7 +4,10 @@ import json
 import math
 import os
 import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from subprocess import PIPE
 
 import numpy as np
 import pytest
@@ -17,6 +20,7 @@ from nano_simcse.training import loop
 from nano_simcse.training.material import gather
 from nano_simcse.training.report import Remembered
 from nano_simcse.training.run_folder import claim_run, newest_run
+from nano_simcse.training.runs import filled
 from nano_simcse.training.samplers import Sampler, known_duplicates, random_window
 
 FILES = ("model.safetensors", "last.safetensors", "metrics.jsonl", "config.json", "tokenizer.json", "vocab.txt")
@@ -206,6 +210,48 @@ def test_an_output_folder_is_never_overwritten_unasked(text, tmp_path):
         train(text, out=tmp_path / "other", overwrite=True, **TINY)
     with pytest.raises(InputError, match="holds no run to resume"):
         train(out=tmp_path / "new", resume=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "word_vectors", "lr", "temperature"),
+    [
+        ({}, "ppmi", 2e-3, 0.1),
+        ({"word_vectors": "ppmi", "lr": 0.1}, "ppmi", 0.1, 0.1),
+        ({"word_vectors": "random"}, "random", 2e-3, 0.1),
+        ({"positives": "crop"}, "ppmi", 2e-3, 0.05),
+        ({"init": "package:x"}, None, 3e-5, 0.05),
+        ({"init": "package:x", "temperature": 0.2}, None, 3e-5, 0.2),
+    ],
+)
+def test_options_that_are_not_given_follow_from_what_training_begins_with(text, given, word_vectors, lr, temperature):
+    config = filled(TrainingConfig(**given), gather(given.get("positives"), [text]))
+    assert (config.word_vectors, config.lr, config.temperature) == (word_vectors, lr, temperature)
+
+
+def test_a_checkpoint_keeps_its_word_vectors(text, tmp_path):
+    with pytest.raises(InputError, match="word_vectors is ppmi, but with init it is the checkpoint's; leave it out"):
+        train(text, init="package:x", word_vectors="ppmi", out=tmp_path / "run")
+    with pytest.raises(InputError, match=r"word_vectors 'pmi' is not one of ppmi, random; did you mean ppmi"):
+        train(text, word_vectors="pmi", out=tmp_path / "run")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no locks on folders")
+@pytest.mark.parametrize("options", [{"overwrite": True, **TINY}, {"resume": True}])
+def test_two_processes_do_not_train_in_one_folder(text, tmp_path, options):
+    out = tmp_path / "run"
+    train(text, out=out, **TINY)
+    before = {file.name: file.read_bytes() for file in out.iterdir()}
+    holder = (
+        "import sys\nfrom nano_simcse.training.run_folder import RunFolder\n"
+        "with RunFolder(sys.argv[1]).held():\n    print('held', flush=True)\n    sys.stdin.read()"
+    )
+    with subprocess.Popen([sys.executable, "-c", holder, str(out)], stdin=PIPE, stdout=PIPE, text=True) as other:
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(InputError, match=r"another process is training in .*run'; wait for it or give another"):
+            train(text, out=out, **options)
+        assert {file.name: file.read_bytes() for file in out.iterdir()} == before
+        other.kill()  # a killed process holds nothing
+    assert train(text, out=out, **options).finished
 
 
 def test_runs_are_numbered(text, tmp_path, monkeypatch):

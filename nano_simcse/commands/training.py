@@ -7,7 +7,7 @@ from ..errors import InputError
 from ..ranks import current_ranks
 from ..tables import as_table
 from ..training.config import TrainingConfig, read_config
-from ..training.report import MEASURES, before_after
+from ..training.report import EQUAL, MEASURES, before_after
 from .common import json_line, say
 
 
@@ -63,9 +63,11 @@ def _summary(result):
     lines = ["", before_after(report["before"], report["after"])] if report["after"] else []
     if report["search"]:
         found = report["search"]
+        weight = found["dense_weight"]
+        weights = "equal weights" if weight == EQUAL else f"weight {weight} on the embeddings"
         lines.append(
             f"recall@1 of finding {report['task']}, among {report['held_out']} held out; BM25 {found['bm25']:.1f} %, "
-            f"fused with it {found['fused']:.1f} % (weight {found['dense_weight']} on the embeddings)"
+            f"fused with it {found['fused']:.1f} % ({weights})"
         )
     if report["best_step"] != report["steps"]:
         score = report["last"].get("dev_spearman", report["last"].get("recall_at_1"))

@@ -156,6 +156,7 @@ def _plan(name, source, given, seeds):
             raise InputError(f"needs names {need!r}; expected {', '.join(NEEDS)}{nearest(need, NEEDS)}")
     common = dict(source.get("train", {}))
     if given.get("init", common.get("init")) is not None:
+        common.pop("word_vectors", None)  # a checkpoint brings its own
         common.update(source.get("with_init", {}))
     _check_options(source.get("with_init", {}), "[with_init]")
     _check_options(common, "[train]")

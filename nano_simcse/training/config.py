@@ -16,6 +16,7 @@ from ..masks import MODES
 from ..optim import SCHEDULES
 
 POSITIVES = ("dropout", "pairs", "crop")
+WORD_VECTORS = ("ppmi", "random")
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class TrainingConfig:
                    "crop": two random windows of one text (Contriever)
     init           model to go on from (folder, "package:NAME" or hub id), with its tokenizer and architecture
     layers, width, heads, vocab       shape of the encoder (feed-forward is 4 x width) and size of its vocabulary
+    word_vectors   what a new encoder's word embeddings begin with: "ppmi", vectors counted in the training text
+                   (ppmi.py), or "random"; with init they are the checkpoint's
     steps, epochs  length of the run; steps wins where both are given
     batch          sentences (or pairs) per step; each has the others as negatives
     chunk          sentences whose activations are held at a time: memory of a small batch, gradients of the whole one
@@ -51,6 +54,7 @@ class TrainingConfig:
     width: int = 128
     heads: int = 2
     vocab: int = 8000
+    word_vectors: str | None = None
     steps: int | None = None
     epochs: float | None = None
     batch: int = 64
@@ -106,7 +110,8 @@ class TrainingConfig:
             raise InputError(f"width {self.width} is not divisible by heads {self.heads}")
 
 
-CHOICES = {"positives": POSITIVES, "masks": MODES, "pooling": POOLINGS, "schedule": SCHEDULES}
+CHOICES = {"positives": POSITIVES, "word_vectors": WORD_VECTORS, "masks": MODES, "pooling": POOLINGS,
+           "schedule": SCHEDULES}  # fmt: skip
 INTEGERS = ("layers", "width", "heads", "vocab", "steps", "batch", "chunk", "queue", "max_length",
             "held_out", "eval_every", "seed", "threads")  # fmt: skip
 LARGEST = 2**63  # what any option may be

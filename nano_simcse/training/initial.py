@@ -10,20 +10,26 @@ warning: it belongs to the embeddings as they were before training.
 import warnings
 from dataclasses import fields, replace
 
+import numpy as np
+
+from ..architecture import INITIAL_STD
 from ..backend import to_device, to_host
 from ..data.tokenizer import Tokenizer
 from ..encoder import EncoderConfig, init_parameters
 from ..errors import InputError
 from ..model import SentenceEncoder, new_encoder
 from ..parameters import Parameters
+from ..ppmi import cooccurrences, ppmi, ppmi_vectors
+from ..ranks import SERIAL
 from .config import TrainingConfig
 
-OF_THE_CHECKPOINT = ("layers", "width", "heads", "vocab")
+OF_THE_CHECKPOINT = ("layers", "width", "heads", "vocab", "word_vectors")
+WORD_STD = 20 * INITIAL_STD  # of counted word vectors: well above the positions, with which they share a layer norm
 
 
-def initial_encoder(config, texts, device, folder=None):
-    """SentenceEncoder to train: of the run in `folder` where it is given (to resume; its parameters are those of the
-    best checkpoint until the state is restored), of config.init, or new with a vocabulary learned from `texts`.
+def initial_encoder(config, texts, device, folder=None, ranks=SERIAL, progress=None):
+    """SentenceEncoder to train: of the run in `folder` where it is given (to resume; its parameters are to be restored
+    by the caller), of config.init, or new, with a vocabulary and word vectors learned from `texts`.
 
     Raises InputError where an option contradicts the checkpoint, and as SentenceEncoder.load does.
     """
@@ -38,7 +44,10 @@ def initial_encoder(config, texts, device, folder=None):
             head=config.head,
             mlm=config.mlm_weight > 0,
         )
-        return new_encoder(architecture, tokenizer, config.pooling, config.max_length, config.seed, device)
+        encoder = new_encoder(architecture, tokenizer, config.pooling, config.max_length, config.seed, device)
+        if config.word_vectors == "ppmi" and not folder:
+            begin_with_counts(encoder, texts, ranks, progress)
+        return encoder
     if folder:
         return SentenceEncoder.load(folder, device)
     default = {field.name: field.default for field in fields(TrainingConfig)}
@@ -64,3 +73,24 @@ def with_heads(encoder, config, device="cpu"):
     return SentenceEncoder(
         params, wanted, encoder.tokenizer, config.pooling, config.max_length, device, encoder.normalize
     )
+
+
+def begin_with_counts(encoder, texts, ranks=SERIAL, progress=None):
+    """Fill in the word embeddings with vectors counted in `texts` (ppmi.py), scaled to WORD_STD.
+
+    [CLS] and [SEP] are in every text and are not counted. They, tokens that never occur and columns the counts do not
+    fill keep what they are. One rank counts for all, so that all begin with the same bits.
+    """
+    word = encoder.params["embeddings.word"]
+
+    def counted():
+        rows, _ = encoder.tokenizer.encode(texts, encoder.max_length)
+        counts = cooccurrences([row[1:-1] for row in rows], len(word), progress=progress)
+        tokens, vectors = ppmi_vectors(ppmi(counts), word.shape[1])
+        return tokens, vectors * (WORD_STD / np.sqrt(np.mean(vectors**2))) if len(tokens) else vectors
+
+    tokens, vectors = ranks.broadcast(counted)
+    if len(tokens):
+        start = to_host(word)[tokens]
+        start[:, : vectors.shape[1]] = vectors
+        word[to_device(tokens, encoder.device)] = to_device(start, encoder.device)

@@ -10,7 +10,9 @@ from ..geometry import alignment, effective_rank, mean_pair_cosine, uniformity
 from ..retrieval import LexicalIndex, fuse
 from ..tables import as_table
 
-FUSION_WEIGHTS = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9)  # of the dense scores; the nearer to equal wins a tie
+EQUAL = 0.5  # weight of the dense scores in a search
+FUSION_WEIGHTS = (EQUAL, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9)
+CLEARLY = 2.5  # standard errors of a gain over equal weights: chance gives one of eight others as much once in twenty
 MEASURES = {
     "recall_at_1": "recall@1 (%)",
     "alignment": "alignment",
@@ -96,16 +98,11 @@ def _answers(device, fingerprint):
 def search_report(encoder, test, validation):
     """How search with this encoder does on the test pairs: recall@1 in percent of BM25 and of the fused scores.
 
-    The weight of the dense scores is the one with the best mean reciprocal rank on the validation pairs, equal
-    weights where there are none: an encoder that finds little by itself should not outvote the words.
+    Dense and lexical scores have equal weights, unless the validation pairs are clearly for others.
     """
     if not test.pairs:
         return {}
-    weight = 0.5
-    if validation.pairs:
-        scores, gold = validation.search_scores(encoder), np.arange(len(validation.pairs))
-        ranks = {w: gold_ranks(fuse(*scores, weight=w), gold) for w in FUSION_WEIGHTS}
-        weight = max(ranks, key=lambda w: (1 / ranks[w]).mean())
+    weight = dense_weight(*validation.search_scores(encoder)) if validation.pairs else EQUAL
     dense, lexical = test.search_scores(encoder)
     gold = np.arange(len(test.pairs))
     return {
@@ -113,6 +110,20 @@ def search_report(encoder, test, validation):
         "fused": round(recall_at_k(fuse(dense, lexical, weight=weight), gold), 4),
         "dense_weight": weight,
     }
+
+
+def dense_weight(dense, lexical):
+    """The weight of FUSION_WEIGHTS with the best mean reciprocal rank, if it beats equal weights by more than CLEARLY
+    standard errors of the difference, else EQUAL: an encoder that finds little by itself should not outvote the words,
+    but neither should the chance of a few hundred queries decide.
+
+    dense, lexical: scores (n, n) of n queries with n targets, each query's own on the diagonal.
+    """
+    gold = np.arange(len(dense))
+    reciprocal = {w: 1 / gold_ranks(fuse(dense, lexical, weight=w), gold) for w in FUSION_WEIGHTS}
+    best = max(reciprocal, key=lambda w: reciprocal[w].mean())
+    gain = reciprocal[best] - reciprocal[EQUAL]
+    return best if gain.mean() > CLEARLY * gain.std() / np.sqrt(len(gain)) else EQUAL
 
 
 def before_after(before, after):

@@ -10,9 +10,15 @@
 """
 
 import json
+import os
 import re
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 from ..checkpoint import read_json, write_json
 from ..errors import CheckpointError, InputError
@@ -56,6 +62,31 @@ class RunFolder:
         results = (self.last, self.best, self.metrics, self.progress, self.result, self.picture)
         # training.json, by which a run is known, goes last
         return (*results, *(self.path / name for name in DESCRIPTION), self.training)
+
+    @contextmanager
+    def held(self):
+        """Make the folder, if need be, and keep other processes from training in it. Raises InputError where one does.
+
+        The lock is the system's, on the folder itself: it leaves no file, and goes with the process that holds it.
+        Where there are no such locks (Windows, some network disks) nothing is checked.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        if fcntl is None:
+            yield
+            return
+        handle = os.open(self.path, os.O_RDONLY)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(
+                    f"another process is training in {str(self.path)!r}; wait for it or give another --out"
+                ) from None
+            except OSError:
+                pass  # a disk without locks
+            yield
+        finally:
+            os.close(handle)
 
     def clear(self):
         """Make the folder, and remove what an earlier run left in it."""

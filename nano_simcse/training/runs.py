@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
@@ -26,6 +27,7 @@ DEFAULTS = {
     "pairs": {"steps": 400, "lr": 2e-3, "temperature": 0.05, "max_length": 64},
     "crop": {"steps": 400, "lr": 2e-3, "temperature": 0.05, "max_length": 64},
 }
+FROM_SCRATCH = {"word_vectors": "ppmi"}
 FINE_TUNING = {"lr": 3e-5, "temperature": 0.05}  # where training goes on from a checkpoint: the paper's for BERT
 
 
@@ -73,7 +75,7 @@ def train(
     material.require(config)
 
     say(material.origin)
-    encoder = initial_encoder(config, material.texts, device, out if resume else None)
+    encoder = initial_encoder(config, material.texts, device, out if resume else None, ranks, progress)
     tokenizer = encoder.tokenizer
     rows, cut = tokenizer.encode(material.texts, config.max_length)
     sampler = Sampler(
@@ -90,29 +92,30 @@ def train(
         f"vocabulary {tokenizer.vocab_size:,}, {encoder.params.flat.size:,} parameters, "
         f"{sampler.steps_per_epoch} steps an epoch"
     )
-    if resume:
-        folder = RunFolder(out)
-        saved = read_json(folder.training)
-        if saved["digest"] != digest:
-            raise InputError(f"the training text is not the one that {folder.path} was started with")
-        training = Training(encoder, sampler, config, folder, judge, ranks)
-        training.restore()
-        before = saved["before"]
-    else:
-        before = ranks.broadcast(lambda: test.measure(encoder))
-        # only now: what cannot be trained on or measured must not cost an earlier run its folder, nor leave one
-        folder = RunFolder(out or ranks.broadcast(lambda: claim_run(config.positives)))
-        ranks.broadcast(folder.clear)
-        try:
+    before = None if resume else ranks.broadcast(lambda: test.measure(encoder))
+    # only now: what cannot be trained on or measured must not cost an earlier run its folder, nor leave one
+    folder = RunFolder(out or ranks.broadcast(lambda: claim_run(config.positives)))
+    with ExitStack() as stack:
+        ranks.broadcast(lambda: stack.enter_context(folder.held()))
+        if resume:
+            saved = read_json(folder.training)
+            if saved["digest"] != digest:
+                raise InputError(f"the training text is not the one that {folder.path} was started with")
             training = Training(encoder, sampler, config, folder, judge, ranks)
-            training.begin()
-            ranks.broadcast(lambda: _describe(folder, encoder, files, dev, config, digest, before, ranks))
-        except BaseException:
-            if ranks.rank == 0:
-                folder.abandon()
-            raise
-    finished = training.done == config.steps or training.run(progress)
-    report, best = ranks.broadcast(lambda: _finish(training, test, material, before, finished))
+            training.restore()
+            before = saved["before"]
+        else:
+            ranks.broadcast(folder.clear)
+            try:
+                training = Training(encoder, sampler, config, folder, judge, ranks)
+                training.begin()
+                ranks.broadcast(lambda: _describe(folder, encoder, files, dev, config, digest, before, ranks))
+            except BaseException:
+                if ranks.rank == 0:
+                    folder.abandon()
+                raise
+        finished = training.done == config.steps or training.run(progress)
+        report, best = ranks.broadcast(lambda: _finish(training, test, material, before, finished))
     best = Parameters(encoder.params.shapes, to_device(best, device))
     return RunResult(encoder.with_parameters(best), folder.path, finished, report)
 
@@ -152,10 +155,9 @@ def compare(files=(), *, config=None, dev=None, out=None, overwrite=False, progr
 
 def filled(config, material, ranks=SERIAL):
     """The config with every None replaced: positives as resolved, and what the positives imply."""
-    chosen = {"positives": material.positives}
-    for name, value in DEFAULTS[material.positives].items():
-        if getattr(config, name) is None:
-            chosen[name] = FINE_TUNING.get(name, value) if config.init else value
+    start = FINE_TUNING if config.init else FROM_SCRATCH
+    implied = {"positives": material.positives} | DEFAULTS[material.positives] | start
+    chosen = {name: value for name, value in implied.items() if getattr(config, name) is None}
     if config.epochs is not None and config.steps is None:
         chosen["steps"] = max(1, round(config.epochs * (len(material.examples) // config.batch)))
     if config.threads is None:
