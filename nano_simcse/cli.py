@@ -236,10 +236,13 @@ def parse(argv=None):
     """The arguments; an option that does not exist ends the program with the nearest one that does."""
     top = parser()
     arguments, unknown = top.parse_known_args(argv)
+    if getattr(arguments, "files", None) == [] and not any(word.startswith("-") for word in unknown):
+        arguments.files, unknown = unknown, []  # files after options, which argparse does not look for behind a topic
     if unknown:
         sub = next(a for a in top._actions if a.dest == "command").choices[arguments.command]
         options = [name for action in sub._actions for name in action.option_strings]
-        sub.error(f"{unknown[0]!r} is not an argument of {arguments.command}{nearest(unknown[0], options)}")
+        first = next((word for word in unknown if word.startswith("-")), unknown[0])
+        sub.error(f"{first!r} is not an argument of {arguments.command}{nearest(first, options)}")
     return arguments
 
 

@@ -18,12 +18,14 @@ Sources: Levy and Goldberg, NIPS 2014; Levy, Goldberg and Dagan, TACL 3 (2015), 
 from itertools import pairwise
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 WINDOW = 10  # places to either side
 SMOOTHING = 0.75
 TOGETHER = 1 << 20  # tokens counted at a time
 DENSE = 1000  # words up to which the decomposition is that of a full matrix
+SPARE, ITERATIONS = 16, 8  # columns beside those wanted, and multiplications by M M^T, of one that is not full
 
 
 def cooccurrences(rows, size, window=WINDOW, progress=None):
@@ -35,8 +37,7 @@ def cooccurrences(rows, size, window=WINDOW, progress=None):
     from scipy.sparse import csr_array  # at first use: scipy takes longer to import than this package
 
     counts = csr_array((size, size))
-    hide = None if progress is None else not progress
-    with tqdm(total=len(rows), desc="count words", unit="text", disable=hide, leave=False) as bar:
+    with tqdm(total=len(rows), desc="count words", unit="text", disable=_hidden(progress), leave=False) as bar:
         for some in _portions(rows):
             tokens = np.concatenate(some)
             text = np.repeat(np.arange(len(some)), [len(row) for row in some])
@@ -72,26 +73,48 @@ def ppmi(counts, smoothing=SMOOTHING):
     return csr_array((pmi[above], (counts.row[above], counts.col[above])), counts.shape)
 
 
-def ppmi_vectors(association, width):
+def ppmi_vectors(association, width, progress=None):
     """(words (n,), vectors (n, d)): the words that are associated with any, in order, and U S^(1/2) of their rows.
 
     association (V, V) sparse; d is `width`, or fewer where the matrix has fewer singular values above rounding. A
-    column's sign is that of its entry of largest size, made positive.
+    column's sign is that of its entry of largest size, made positive. progress: as for `cooccurrences`.
     """
     words = np.flatnonzero(np.diff(association.indptr))
     if not len(words):
         return words, np.zeros((0, 0))
     rows = association[words][:, np.unique(association.indices)]
-    smaller = min(rows.shape)
-    if smaller <= max(DENSE, 2 * width):
-        left, values, _ = np.linalg.svd(rows.toarray(), full_matrices=False)
-    else:
-        from scipy.sparse.linalg import svds
+    with threadpool_limits(1, "blas"):  # the same bits whatever number of threads BLAS would take
+        if min(rows.shape) <= max(DENSE, 2 * width):
+            left, values, _ = np.linalg.svd(rows.toarray(), full_matrices=False)
+        else:
+            left, values = largest_singular(rows.astype(np.float32), width, progress=progress)
+    left, values = left[:, :width], values[:width]
+    kept = values > max(rows.shape) * np.finfo(values.dtype).eps * values.max()
+    left, values = left[:, kept], values[kept]
+    left *= np.sign(left[np.abs(left).argmax(axis=0), np.arange(len(values))])
+    return words, left * np.sqrt(values)
 
-        start = np.random.default_rng(0).standard_normal(smaller)  # where the iteration begins: the same every time
-        left, values, _ = svds(rows, k=width, v0=start)
-    order = np.argsort(-values, kind="stable")[:width]
-    order = order[values[order] > max(rows.shape) * np.finfo(values.dtype).eps * values.max()]
-    left = left[:, order]
-    left *= np.sign(left[np.abs(left).argmax(axis=0), np.arange(len(order))])
-    return words, left * np.sqrt(values[order])
+
+def largest_singular(matrix, count, iterations=ITERATIONS, progress=None):
+    """(U (n, c), S (c,)) of the c = count + SPARE largest singular values of a sparse matrix (n, m), largest first.
+
+    Subspace iteration: c random columns are multiplied by M M^T again and again, and made orthogonal in between. A
+    direction grows by the square of its singular value each time, so the largest remain; where the values near the
+    last one are alike, which of their directions remain is open. ARPACK finds each to the last digit, but where values
+    repeat it begins again from random vectors of its own, and the same matrix gets other bits the next time.
+
+    Source: Halko, Martinsson and Tropp, SIAM Review 53 (2011), algorithms 4.4 and 5.1.
+    """
+    back = matrix.T.tocsr()
+    start = np.random.default_rng(0).standard_normal((matrix.shape[1], count + SPARE), dtype=matrix.dtype)
+    basis, _ = np.linalg.qr(matrix @ start)
+    for _ in tqdm(range(iterations), desc="decompose", disable=_hidden(progress), leave=False):
+        other, _ = np.linalg.qr(back @ basis)
+        basis, _ = np.linalg.qr(matrix @ other)
+    small, values, _ = np.linalg.svd((back @ basis).T, full_matrices=False)
+    return basis @ small, values
+
+
+def _hidden(progress):
+    """What tqdm calls `disable`, where None hides the bar unless there is a terminal."""
+    return None if progress is None else not progress

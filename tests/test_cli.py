@@ -10,7 +10,7 @@ import pytest
 from tiny import TINY, pairs, sentences, write_sentences
 
 from nano_simcse import SentenceEncoder
-from nano_simcse.cli import main
+from nano_simcse.cli import main, parse
 from nano_simcse.data.docstrings import Corpus, Entry
 
 OPTIONS = [word for name, value in TINY.items() for word in ("--" + name.replace("_", "-"), str(value))]
@@ -214,6 +214,16 @@ def test_a_full_disk_is_one_sentence(tmp_path, capsys, monkeypatch):
     assert main(["train", str(text), *OPTIONS, "--out", str(tmp_path / "run")]) == 2
     last = capsys.readouterr().err.splitlines()[-1]
     assert last == "nano-simcse: cannot read or write 'model.safetensors': No space left on device"
+
+
+def test_files_may_follow_the_options(capsys):
+    for words in (["study", "wv", "--seeds", "0", "a.txt", "b.txt"], ["study", "wv", "a.txt", "b.txt", "--seeds", "0"]):
+        arguments = parse(words)
+        assert (arguments.topic, arguments.seeds, arguments.files) == ("wv", "0", ["a.txt", "b.txt"])
+    assert parse(["train", "--steps", "5", "a.txt"]).files == ["a.txt"]
+    assert "'--sedes' is not an argument of study; did you mean --seeds?" in fails(
+        capsys, "study", "wv", "--out", "x", "a.txt", "--sedes", "0"
+    )
 
 
 def test_a_mistyped_option_gets_the_nearest_one(capsys):

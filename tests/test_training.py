@@ -19,7 +19,7 @@ from nano_simcse.errors import InputError, NonFiniteLoss
 from nano_simcse.training import loop
 from nano_simcse.training.material import gather
 from nano_simcse.training.report import Remembered
-from nano_simcse.training.run_folder import claim_run, newest_run
+from nano_simcse.training.run_folder import RunFolder, claim_run, newest_run
 from nano_simcse.training.runs import filled
 from nano_simcse.training.samplers import Sampler, known_duplicates, random_window
 
@@ -229,7 +229,7 @@ def test_options_that_are_not_given_follow_from_what_training_begins_with(text, 
 
 
 def test_a_checkpoint_keeps_its_word_vectors(text, tmp_path):
-    with pytest.raises(InputError, match="word_vectors is ppmi, but with init it is the checkpoint's; leave it out"):
+    with pytest.raises(InputError, match="word_vectors is ppmi, but with init they are the checkpoint's"):
         train(text, init="package:x", word_vectors="ppmi", out=tmp_path / "run")
     with pytest.raises(InputError, match=r"word_vectors 'pmi' is not one of ppmi, random; did you mean ppmi"):
         train(text, word_vectors="pmi", out=tmp_path / "run")
@@ -252,6 +252,27 @@ def test_two_processes_do_not_train_in_one_folder(text, tmp_path, options):
         assert {file.name: file.read_bytes() for file in out.iterdir()} == before
         other.kill()  # a killed process holds nothing
     assert train(text, out=out, **options).finished
+
+
+def test_a_run_that_another_process_finished_meanwhile_is_not_overwritten(text, tmp_path, monkeypatch):
+    held, out, other = RunFolder.held, tmp_path / "run", []
+
+    def late(folder):
+        if not other:
+            other.append(None)
+            other[0] = train(text, out=out, **TINY | {"seed": 3}).encoder.fingerprint()
+        return held(folder)
+
+    monkeypatch.setattr(RunFolder, "held", late)
+    with pytest.raises(InputError, match="already holds a run"):
+        train(text, out=out, **TINY)
+    assert SentenceEncoder.load(out).fingerprint() == other[0]
+
+
+def test_an_output_folder_that_is_a_link_to_nothing_is_refused(text, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(InputError, match=r"output folder .*link' is a link to nothing"):
+        train(text, out=tmp_path / "link", **TINY)
 
 
 def test_runs_are_numbered(text, tmp_path, monkeypatch):

@@ -102,6 +102,8 @@ class TrainingConfig:
             object.__setattr__(self, name, value if isinstance(value, int) else float(value))
         if self.init is not None and not isinstance(self.init, str):
             raise InputError(f"init is {self.init!r}; expected a model's folder, package:NAME or hub id")
+        if self.init is not None and self.word_vectors is not None:
+            raise InputError(f"word_vectors is {self.word_vectors}, but with init they are the checkpoint's")
         if not isinstance(self.head, bool):
             raise InputError(f"head is {self.head!r}; expected true or false")
         if 0 < self.chunk < self.batch and self.mlm_weight:

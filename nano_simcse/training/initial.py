@@ -23,7 +23,7 @@ from ..ppmi import cooccurrences, ppmi, ppmi_vectors
 from ..ranks import SERIAL
 from .config import TrainingConfig
 
-OF_THE_CHECKPOINT = ("layers", "width", "heads", "vocab", "word_vectors")
+OF_THE_CHECKPOINT = ("layers", "width", "heads", "vocab")
 WORD_STD = 20 * INITIAL_STD  # of counted word vectors: well above the positions, with which they share a layer norm
 
 
@@ -86,7 +86,7 @@ def begin_with_counts(encoder, texts, ranks=SERIAL, progress=None):
     def counted():
         rows, _ = encoder.tokenizer.encode(texts, encoder.max_length)
         counts = cooccurrences([row[1:-1] for row in rows], len(word), progress=progress)
-        tokens, vectors = ppmi_vectors(ppmi(counts), word.shape[1])
+        tokens, vectors = ppmi_vectors(ppmi(counts), word.shape[1], progress)
         return tokens, vectors * (WORD_STD / np.sqrt(np.mean(vectors**2))) if len(tokens) else vectors
 
     tokens, vectors = ranks.broadcast(counted)

@@ -13,6 +13,7 @@ from ..tables import as_table
 EQUAL = 0.5  # weight of the dense scores in a search
 FUSION_WEIGHTS = (EQUAL, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9)
 CLEARLY = 2.5  # standard errors of a gain over equal weights: chance gives one of eight others as much once in twenty
+LEAST_PAIRS = 30  # whose mean gain can be called clear
 MEASURES = {
     "recall_at_1": "recall@1 (%)",
     "alignment": "alignment",
@@ -115,15 +116,17 @@ def search_report(encoder, test, validation):
 def dense_weight(dense, lexical):
     """The weight of FUSION_WEIGHTS with the best mean reciprocal rank, if it beats equal weights by more than CLEARLY
     standard errors of the difference, else EQUAL: an encoder that finds little by itself should not outvote the words,
-    but neither should the chance of a few hundred queries decide.
+    but neither should the chance of a few hundred queries decide. EQUAL below LEAST_PAIRS queries.
 
     dense, lexical: scores (n, n) of n queries with n targets, each query's own on the diagonal.
     """
+    if len(dense) < LEAST_PAIRS:
+        return EQUAL
     gold = np.arange(len(dense))
     reciprocal = {w: 1 / gold_ranks(fuse(dense, lexical, weight=w), gold) for w in FUSION_WEIGHTS}
     best = max(reciprocal, key=lambda w: reciprocal[w].mean())
     gain = reciprocal[best] - reciprocal[EQUAL]
-    return best if gain.mean() > CLEARLY * gain.std() / np.sqrt(len(gain)) else EQUAL
+    return best if gain.mean() > CLEARLY * gain.std(ddof=1) / np.sqrt(len(gain)) else EQUAL
 
 
 def before_after(before, after):

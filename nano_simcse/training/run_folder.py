@@ -47,6 +47,8 @@ class RunFolder:
         name, holds_run = repr(str(self.path)), self.training.exists()
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"output folder {name} is a file")
+        if self.path.is_symlink() and not self.path.exists():
+            raise InputError(f"output folder {name} is a link to nothing")
         if resume and not holds_run:
             raise InputError(f"{name} holds no run to resume")
         if holds_run and not (resume or overwrite):

@@ -97,6 +97,7 @@ def train(
     folder = RunFolder(out or ranks.broadcast(lambda: claim_run(config.positives)))
     with ExitStack() as stack:
         ranks.broadcast(lambda: stack.enter_context(folder.held()))
+        ranks.broadcast(lambda: folder.check(resume, overwrite))  # again: another process may have been faster
         if resume:
             saved = read_json(folder.training)
             if saved["digest"] != digest:
