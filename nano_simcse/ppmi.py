@@ -21,9 +21,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
+from .progress import hidden
+from .word2vec import noise_probabilities, window_pairs
+
 WINDOW = 10  # places to either side
 SMOOTHING = 0.75
-TOGETHER = 1 << 20  # tokens counted at a time
+TOGETHER = 1 << 18  # tokens counted at a time
 DENSE = 1000  # words up to which the decomposition is that of a full matrix
 SPARE, ITERATIONS = 16, 8  # columns beside those wanted, and multiplications by M M^T, of one that is not full
 
@@ -37,20 +40,12 @@ def cooccurrences(rows, size, window=WINDOW, progress=None):
     from scipy.sparse import csr_array  # at first use: scipy takes longer to import than this package
 
     counts = csr_array((size, size))
-    with tqdm(total=len(rows), desc="count words", unit="text", disable=_hidden(progress), leave=False) as bar:
+    with tqdm(total=len(rows), desc="count words", unit="text", disable=hidden(progress), leave=False) as bar:
         for some in _portions(rows):
-            tokens = np.concatenate(some)
-            text = np.repeat(np.arange(len(some)), [len(row) for row in some])
-            left, right = [], []
-            for distance in range(1, min(window, len(tokens) - 1) + 1):
-                within = text[distance:] == text[:-distance]
-                left.append(tokens[:-distance][within])
-                right.append(tokens[distance:][within])
-            if left:
-                pairs = np.concatenate(left), np.concatenate(right)
-                counts += csr_array((np.ones(len(pairs[0])), pairs), (size, size))
+            pairs = window_pairs(some, window)
+            counts += csr_array((np.ones(len(pairs[0])), pairs), (size, size))
             bar.update(len(some))
-    return counts + counts.T
+    return counts
 
 
 def _portions(rows):
@@ -66,9 +61,10 @@ def ppmi(counts, smoothing=SMOOTHING):
     from scipy.sparse import csr_array
 
     counts = counts.tocoo()
+    if not counts.nnz:
+        return csr_array(counts.shape)
     total = np.bincount(counts.row, counts.data, counts.shape[0])  # n(w)
-    weight = total**smoothing
-    pmi = np.log(counts.data / (total[counts.row] * (weight[counts.col] / weight.sum())))
+    pmi = np.log(counts.data / (total[counts.row] * noise_probabilities(total, smoothing)[counts.col]))
     above = pmi > 0
     return csr_array((pmi[above], (counts.row[above], counts.col[above])), counts.shape)
 
@@ -108,13 +104,8 @@ def largest_singular(matrix, count, iterations=ITERATIONS, progress=None):
     back = matrix.T.tocsr()
     start = np.random.default_rng(0).standard_normal((matrix.shape[1], count + SPARE), dtype=matrix.dtype)
     basis, _ = np.linalg.qr(matrix @ start)
-    for _ in tqdm(range(iterations), desc="decompose", disable=_hidden(progress), leave=False):
+    for _ in tqdm(range(iterations), desc="decompose", disable=hidden(progress), leave=False):
         other, _ = np.linalg.qr(back @ basis)
         basis, _ = np.linalg.qr(matrix @ other)
     small, values, _ = np.linalg.svd((back @ basis).T, full_matrices=False)
     return basis @ small, values
-
-
-def _hidden(progress):
-    """What tqdm calls `disable`, where None hides the bar unless there is a terminal."""
-    return None if progress is None else not progress

@@ -25,6 +25,7 @@ from scipy.special import logsumexp
 from tqdm import tqdm
 
 from .errors import InputError
+from .progress import hidden
 
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # lambda
 INNER = 5  # one part in INNER of a training fold chooses lambda
@@ -101,7 +102,7 @@ def probe(x, labels, folds=10, seed=0, strengths=STRENGTHS, progress=None):
         raise InputError(f"strengths are {strengths!r}; expected finite numbers above 0")
     rng = np.random.default_rng(seed)
     fold_of, hits, chosen = stratified_folds(y, folds, rng), [], []
-    for fold in tqdm(range(folds), desc="probe", unit="fold", disable=None if progress is None else not progress,
+    for fold in tqdm(range(folds), desc="probe", unit="fold", disable=hidden(progress),
                      delay=2, leave=False):  # fmt: skip
         train, test = fold_of != fold, fold_of == fold
         l2 = _choose(x[train], y[train], len(counts), strengths, rng)

@@ -7,7 +7,8 @@ tables, updated by Adam.
 Kept from Mikolov et al. (arXiv 1301.3781, 1310.4546): two tables, the contexts starting at zero, the noise exponent
 3/4, subsampling, a rate that falls linearly. Left out: windows of random width (every distance up to `window` counts
 alike). Done otherwise: Adam instead of plain SGD, one draw of the subsample for the whole training, and a false
-neighbour that happens to be the real one stays in. The encoder of the package does not need any of this.
+neighbour that happens to be the real one stays in. The encoder of the package begins with vectors that are counted, not
+trained, from the same pairs and noise (ppmi.py).
 """
 
 import math
@@ -25,6 +26,7 @@ from .layers import embedding
 from .losses.skip_gram import skip_gram
 from .optim import Adam, learning_rate
 from .parameters import Parameters
+from .progress import hidden
 from .word_vectors import WordVectors
 
 _WORD = re.compile(r"[^\W_]+(?:[-'_][^\W_]+)*")
@@ -138,7 +140,7 @@ def train_word2vec(
     start["centres"] = 0.1 * rng.standard_normal((len(words), width))
     tables = Parameters(start.shapes, to_device(start.flat, device))
     gradients, adam, losses = tables.zeros_like(), Adam(tables), []
-    bar = tqdm(range(steps), desc="word2vec", unit="step", disable=None if progress is None else not progress)
+    bar = tqdm(range(steps), desc="word2vec", unit="step", disable=hidden(progress))
     for step in bar:
         drawn = rng.integers(len(centres), size=batch_size)
         false = np.searchsorted(cumulative, rng.random((batch_size, negatives)), side="right")

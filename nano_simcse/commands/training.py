@@ -5,9 +5,10 @@ from dataclasses import fields
 from .. import training
 from ..errors import InputError
 from ..ranks import current_ranks
+from ..retrieval import EQUAL
 from ..tables import as_table
 from ..training.config import TrainingConfig, read_config
-from ..training.report import EQUAL, MEASURES, before_after
+from ..training.report import MEASURES, before_after
 from .common import json_line, say
 
 

@@ -29,6 +29,7 @@ from nano_simcse.data.prose import read_docstring, same_text
 from nano_simcse.data.public_names import PublicNames
 from nano_simcse.errors import InputError
 from nano_simcse.files import atomic_write, user_cache_folder
+from nano_simcse.progress import hidden
 
 PACKAGES = ("stdlib", "numpy", "scipy", "matplotlib")
 
@@ -106,7 +107,7 @@ def read_corpus(roots: dict[str, Path], versions: dict[str, str], progress: bool
     """Read every docstring below `roots` (package -> folder); "stdlib" is the one whose modules have no prefix."""
     files = [file for name, root in roots.items() for file in source_files(name, root)]
     names, documents = PublicNames(), []
-    bar = tqdm(files, desc="reading docstrings", unit="file", disable=None if progress is None else not progress)
+    bar = tqdm(files, desc="reading docstrings", unit="file", disable=hidden(progress))
     for module, path in bar:
         tree = _parse(path)
         if tree is not None:

@@ -19,6 +19,7 @@ from tqdm import tqdm
 
 from nano_simcse.errors import CheckpointError, InputError
 from nano_simcse.files import atomic_write
+from nano_simcse.progress import hidden
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 LONGEST_WORD = 100  # characters; a longer word is [UNK], as for BERT
@@ -66,9 +67,8 @@ class Tokenizer:
         if vocab_size > LARGEST_VOCABULARY:
             raise InputError(f"vocabulary size {vocab_size} is too large; expected at most {LARGEST_VOCABULARY}")
         library = _bert_library({token: at for at, token in enumerate(SPECIAL_TOKENS)})
-        hidden = None if progress is None else not progress
         words = Counter()
-        for sentence in tqdm(sentences, desc="counting words", unit=" sentences", disable=hidden):
+        for sentence in tqdm(sentences, desc="counting words", unit=" sentences", disable=hidden(progress)):
             normal = library.normalizer.normalize_str(_valid(sentence))
             pieces = library.pre_tokenizer.pre_tokenize_str(normal)
             words.update(word for word, _ in pieces if len(word) <= LONGEST_WORD)

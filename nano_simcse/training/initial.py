@@ -1,5 +1,7 @@
 """The encoder a run begins with: a fresh one, or one that is there already.
 
+A fresh one has random weights, and word vectors that are counted in its training text or random as well.
+
 From a loaded encoder come its tokenizer, its architecture and its parameters. The run's own options say the rest:
 pooling, length, and which heads are trained. `head` with a checkpoint that has one (BERT's pooler, or the head of an
 earlier run) goes on from it; with a checkpoint that has none, it begins fresh; without `head` the checkpoint's is

@@ -7,10 +7,9 @@ import numpy as np
 
 from ..evaluation import evaluate_sts, gold_ranks, paired_recall, recall_at_k
 from ..geometry import alignment, effective_rank, mean_pair_cosine, uniformity
-from ..retrieval import LexicalIndex, fuse
+from ..retrieval import EQUAL, LexicalIndex, fuse
 from ..tables import as_table
 
-EQUAL = 0.5  # weight of the dense scores in a search
 FUSION_WEIGHTS = (EQUAL, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9)
 CLEARLY = 2.5  # standard errors of a gain over equal weights: chance gives one of eight others as much once in twenty
 LEAST_PAIRS = 30  # whose mean gain can be called clear
