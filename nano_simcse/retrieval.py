@@ -19,7 +19,7 @@ from .layers import normalize
 # bm25s sets its own logger to DEBUG, which would print through any handler the caller has installed.
 logging.getLogger("bm25s").setLevel(logging.WARNING)
 
-EQUAL = 0.5  # weight of the dense scores in a search
+EQUAL_WEIGHT = 0.5  # weight of the dense scores in a search
 _STOPWORDS = frozenset(STOPWORDS_EN)
 # The endings of contractions and possessives (it's, don't) are not words.
 _WORD = re.compile(r"([^\W_]+)(?:['\u2019](?:s|t|re|ve|ll|d|m)\b)?")
@@ -201,7 +201,7 @@ def standardise(scores: np.ndarray) -> np.ndarray:
     return np.where(flat[..., None], 0.0, centred / spread).astype(scores.dtype)
 
 
-def fuse(dense: np.ndarray, lexical: np.ndarray, weight: float = EQUAL) -> np.ndarray:
+def fuse(dense: np.ndarray, lexical: np.ndarray, weight: float = EQUAL_WEIGHT) -> np.ndarray:
     """weight * standardise(dense) + (1 - weight) * standardise(lexical).
 
     BM25 has no fixed scale and cosines crowd into a narrow band, so both are put on the scale of their own

@@ -23,6 +23,12 @@ def test_pairs_are_counted_within_the_window_and_within_a_text():
     np.testing.assert_array_equal(cooccurrences([np.array([1, 1])], 2).toarray(), [[0, 0], [0, 2]])
 
 
+@pytest.mark.parametrize(("progress", "shown"), [(True, True), (False, False), (None, False)])
+def test_a_bar_shows_where_it_is_asked_for_and_otherwise_on_a_terminal(progress, shown, capsys):
+    cooccurrences(ROWS, 3, progress=progress)
+    assert ("count words" in capsys.readouterr().err) == shown
+
+
 def test_texts_counted_in_portions_give_the_same_counts(monkeypatch):
     generator = np.random.default_rng(0)
     rows = [generator.integers(0, 30, n) for n in generator.integers(0, 12, 50)]

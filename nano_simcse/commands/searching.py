@@ -12,7 +12,7 @@ from ..data.docstrings import load_corpus
 from ..data.records import read_lines
 from ..errors import InputError
 from ..files import atomic_write, user_cache_folder
-from ..retrieval import EQUAL, DenseIndex, LexicalIndex, fuse, lexical_words, standardise, top_k
+from ..retrieval import EQUAL_WEIGHT, DenseIndex, LexicalIndex, fuse, lexical_words, standardise, top_k
 from ..training.run_folder import newest_run
 from .common import json_line, load_model, note
 
@@ -91,7 +91,7 @@ def _dense_weight(arguments):
         weight = read_json(result)["search"]["dense_weight"] if result.exists() else None
     except (KeyError, TypeError, IndexError):
         weight = None  # not a report
-    return weight if isinstance(weight, int | float) and 0 <= weight <= 1 else EQUAL
+    return weight if isinstance(weight, int | float) and 0 <= weight <= 1 else EQUAL_WEIGHT
 
 
 def _warn_of_empty_query(query, encoder, lexical):

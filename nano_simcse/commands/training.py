@@ -5,7 +5,7 @@ from dataclasses import fields
 from .. import training
 from ..errors import InputError
 from ..ranks import current_ranks
-from ..retrieval import EQUAL
+from ..retrieval import EQUAL_WEIGHT
 from ..tables import as_table
 from ..training.config import TrainingConfig, read_config
 from ..training.report import MEASURES, before_after
@@ -65,7 +65,7 @@ def _summary(result):
     if report["search"]:
         found = report["search"]
         weight = found["dense_weight"]
-        weights = "equal weights" if weight == EQUAL else f"weight {weight} on the embeddings"
+        weights = "equal weights" if weight == EQUAL_WEIGHT else f"weight {weight} on the embeddings"
         lines.append(
             f"recall@1 of finding {report['task']}, among {report['held_out']} held out; BM25 {found['bm25']:.1f} %, "
             f"fused with it {found['fused']:.1f} % ({weights})"

@@ -7,10 +7,10 @@ import numpy as np
 
 from ..evaluation import evaluate_sts, gold_ranks, paired_recall, recall_at_k
 from ..geometry import alignment, effective_rank, mean_pair_cosine, uniformity
-from ..retrieval import EQUAL, LexicalIndex, fuse
+from ..retrieval import EQUAL_WEIGHT, LexicalIndex, fuse
 from ..tables import as_table
 
-FUSION_WEIGHTS = (EQUAL, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9)
+FUSION_WEIGHTS = (EQUAL_WEIGHT, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9)
 CLEARLY = 2.5  # standard errors of a gain over equal weights: chance gives one of eight others as much once in twenty
 LEAST_PAIRS = 30  # whose mean gain can be called clear
 MEASURES = {
@@ -102,7 +102,7 @@ def search_report(encoder, test, validation):
     """
     if not test.pairs:
         return {}
-    weight = dense_weight(*validation.search_scores(encoder)) if validation.pairs else EQUAL
+    weight = dense_weight(*validation.search_scores(encoder)) if validation.pairs else EQUAL_WEIGHT
     dense, lexical = test.search_scores(encoder)
     gold = np.arange(len(test.pairs))
     return {
@@ -114,18 +114,18 @@ def search_report(encoder, test, validation):
 
 def dense_weight(dense, lexical):
     """The weight of FUSION_WEIGHTS with the best mean reciprocal rank, if it beats equal weights by more than CLEARLY
-    standard errors of the difference, else EQUAL: an encoder that finds little by itself should not outvote the words,
-    but neither should the chance of a few hundred queries decide. EQUAL below LEAST_PAIRS queries.
+    standard errors of the difference, else EQUAL_WEIGHT: an encoder that finds little by itself should not outvote the
+    words, but neither should the chance of a few hundred queries decide. EQUAL_WEIGHT below LEAST_PAIRS queries.
 
     dense, lexical: scores (n, n) of n queries with n targets, each query's own on the diagonal.
     """
     if len(dense) < LEAST_PAIRS:
-        return EQUAL
+        return EQUAL_WEIGHT
     gold = np.arange(len(dense))
     reciprocal = {w: 1 / gold_ranks(fuse(dense, lexical, weight=w), gold) for w in FUSION_WEIGHTS}
     best = max(reciprocal, key=lambda w: reciprocal[w].mean())
-    gain = reciprocal[best] - reciprocal[EQUAL]
-    return best if gain.mean() > CLEARLY * gain.std(ddof=1) / np.sqrt(len(gain)) else EQUAL
+    gain = reciprocal[best] - reciprocal[EQUAL_WEIGHT]
+    return best if gain.mean() > CLEARLY * gain.std(ddof=1) / np.sqrt(len(gain)) else EQUAL_WEIGHT
 
 
 def before_after(before, after):
