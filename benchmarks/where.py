@@ -15,7 +15,6 @@ import numpy as np
 
 from nano_simcse import encoder, self_attention
 from nano_simcse.masks import Masks
-from nano_simcse.optim import clip_global_norm
 from nano_simcse.training import step as training_step
 
 ROWS = ("embedding", "linear", "attention", "gelu", "layer_norm", "dropout", "masks", "info_nce", "optimizer", "rest")
@@ -121,8 +120,7 @@ def _one_step(bench, step, number):
     with recorder:
         _, gradients = bench.gradients_of(step, number)
     inside = time.perf_counter() - started
-    clip_global_norm(gradients, 1.0, bench.workers)
-    bench.optimizer.step(gradients, 5e-4, bench.workers)
+    bench.update(gradients)
     wall = time.perf_counter() - started
     seconds, threads = recorder.seconds, bench.workers.count
     seconds["rest", "forward"] = threads * inside - sum(seconds.values())  # packing, residuals, waiting, adding up

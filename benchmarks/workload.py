@@ -8,7 +8,7 @@ import numpy as np
 from nano_simcse.backend import to_device
 from nano_simcse.encoder import EncoderConfig, init_parameters
 from nano_simcse.masks import Masks, row_labels
-from nano_simcse.optim import AdamW, clip_global_norm
+from nano_simcse.optim import AdamW, clip_factor, global_norm
 from nano_simcse.parallel import Workers
 from nano_simcse.parameters import Parameters
 from nano_simcse.training.samplers import Step
@@ -68,9 +68,12 @@ class Bench:
         loss, _ = contrastive_step(self.encoder, step, self.objective, masks, self.gradients, self.workers)
         return loss, self.gradients[0]
 
-    def train(self, step, number=0, lr=5e-4):
+    def update(self, gradients, lr=5e-4):
+        """One step of AdamW with the gradients clipped."""
+        self.optimizer.step(gradients, lr, self.workers, clip_factor(global_norm(gradients), 1.0))
+
+    def train(self, step, number=0):
         """One training step: loss, gradients, clipping, AdamW. Returns the loss, 0-d, unlooked at."""
         loss, gradients = self.gradients_of(step, number)
-        clip_global_norm(gradients, 1.0, self.workers)
-        self.optimizer.step(gradients, lr, self.workers)
+        self.update(gradients)
         return loss

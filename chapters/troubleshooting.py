@@ -46,7 +46,7 @@ class Setup:
 
 #: cause -> (what one sees, the broken setup)
 FAULTS = {
-    "learning rate far too high": ("loss stays at log N", Setup(lr=10.0)),
+    "learning rate far too high": ("loss stays at log N", Setup(lr=0.5)),
     "positives from the wrong rows": ("loss does not go below log N", Setup(swapped=True)),
     "dropout off in training": ("loss falls at once, nothing is learned", Setup(masks="off")),
     "one mask for both views": ("loss falls, alignment climbs", Setup(masks="shared")),

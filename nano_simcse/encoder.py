@@ -112,8 +112,8 @@ def _feed_forward(params, config, tokens, masks, i, a, grad):
     name = f"layers.{i}.feed_forward"
     weight = params[f"{name}.down.weight"]
     up, up_back = linear(a, params[f"{name}.up.weight"], params[f"{name}.up.bias"])
-    large = up.size > KEPT
-    active, gelu_back = gelu(up, config.gelu, grad and not large)
+    large = grad and up.size > KEPT
+    active, gelu_back = gelu(up, config.gelu, grad and not large, out=None if large else up)
     down, _ = linear(active, weight, params[f"{name}.down.bias"])
     y, drop_back = drop(masks, 3 * i + 3, down, tokens)
     # a large pair is made once more in the backward: kept, it would be a quarter of the memory

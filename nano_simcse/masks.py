@@ -77,6 +77,31 @@ class Masks:
             labels = labels & np.uint64((1 << VIEW_SHIFT) - 1)
         return keep_mask(hash_key(self.seed, self.step, site), labels, width, self.threshold)
 
+    def keep_each(self, site, labels, widths):
+        """[keep(site, part, width)] for parts of labels with a width each; small neighbours are made in one go.
+
+        They are made as wide as the widest of them, which hashes more words and needs fewer calls.
+        """
+        if self.threshold == 0:
+            return [None] * len(labels)
+        xp, keeps = array_module(labels[0]), []
+        for places in _joined([len(part) for part in labels], widths):
+            together = xp.concatenate([labels[i] for i in places])
+            whole, start = self.keep(site, together, max(widths[i] for i in places)), 0
+            for i in places:
+                keeps.append(whole[start : start + len(labels[i]), : widths[i]])
+                start += len(labels[i])
+        return keeps
+
+
+def _joined(rows, widths):
+    """Ranges of neighbours that fit into one block of hashed words, each as wide as the widest of its range."""
+    first = 0
+    for last in range(1, len(rows) + 1):
+        if last == len(rows) or sum(rows[first : last + 1]) * max(widths[first : last + 1]) > 4 * HASHED_WORDS:
+            yield range(first, last)
+            first = last
+
 
 def mix(word):
     """splitmix64's finaliser on one Python integer below 2**64."""

@@ -55,8 +55,11 @@ class AdamW:
         self.m, self.v = parameters.zeros_like(), parameters.zeros_like()
         self.steps = 0
 
-    def step(self, gradients, lr, workers=None):
-        """One update in place, block by block so that each number is read once; workers: threads that share it.
+    def step(self, gradients, lr, workers=None, factor=1.0):
+        """One update in place, block by block so that each number is read once.
+
+        gradients: Parameters of the same layout, not changed; workers: threads that share the work; factor: number
+        that every gradient is multiplied by first (`clip_factor`).
 
         The corrections move into two scalars: lr m^ / (sqrt(v^) + eps) = c m / (sqrt(v) + eps'), with
         c = lr sqrt(1 - b2^t) / (1 - b1^t) and eps' = eps sqrt(1 - b2^t).
@@ -72,6 +75,7 @@ class AdamW:
         def update_span(span):
             for block in row_blocks(flat[span]):
                 theta, g, m, v = (buffer[span][block] for buffer in buffers)
+                g = g * factor
                 update = g - m
                 update *= number(1 - b1)
                 m += update
@@ -107,20 +111,19 @@ def global_norm(gradients):
     return array_module(flat).sqrt(flat @ flat)
 
 
-def clip_global_norm(gradients, limit, workers=None):
-    """Scale the gradients in place so that their global norm is at most `limit`; returns the norm before, 0-d.
+def clip_factor(norm, limit):
+    """limit / max(norm, limit), 0-d: what a gradient of this norm is multiplied by so that its norm is at most `limit`.
 
-    workers: threads that share the scaling. No value is looked at on the host: the factor limit / max(norm, limit) is
-    computed where the gradients are.
+    It is computed where the norm is: no value is looked at on the host.
     """
-    xp, limit = array_module(gradients.flat), gradients.flat.dtype.type(limit)
+    limit = norm.dtype.type(limit)
+    return limit / array_module(norm).maximum(norm, limit)
+
+
+def clip_global_norm(gradients, limit):
+    """Scale the gradients in place so that their global norm is at most `limit`; returns the norm before, 0-d."""
     norm = global_norm(gradients)
-    factor = limit / xp.maximum(norm, limit)
-
-    def scale(span):
-        gradients.flat[span] *= factor
-
-    each_span(scale, gradients.flat.size, workers)
+    gradients.flat[:] *= clip_factor(norm, limit)
     return norm
 
 

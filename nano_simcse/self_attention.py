@@ -26,8 +26,7 @@ def self_attention(params, config, batch, masks, labels, i, x):
     name = f"layers.{i}.attention"
     qkv, qkv_back = linear(x, params[f"{name}.qkv.weight"], params[f"{name}.qkv.bias"])
     context, undo = array_module(x).empty_like(x), []
-    for number, group in enumerate(batch.groups):
-        keep = None if masks is None else masks.keep(3 * i + 1, labels[number], group.length)
+    for group, keep in zip(batch.groups, _keeps(masks, 3 * i + 1, batch, labels), strict=True):
         if keep is not None:
             keep = keep.reshape(group.count, config.heads, group.length, group.length)
         q, k, v = _heads(qkv, group, 3, config.heads)
@@ -49,6 +48,13 @@ def self_attention(params, config, batch, masks, labels, i, x):
         return dx
 
     return y, backward
+
+
+def _keeps(masks, site, batch, labels):
+    """For each group the dropout mask of its attention probabilities, one row for each of its labels, or None."""
+    if masks is None:
+        return [None] * len(batch.groups)
+    return masks.keep_each(site, labels, [group.length for group in batch.groups])
 
 
 def _heads(x, group, parts, heads):
@@ -89,11 +95,9 @@ def first_token_attention(params, config, batch, masks, labels, i, x):
     q = first @ wq  # (H, B, K)
     look = (q @ wk.swapaxes(1, 2)).swapaxes(0, 1)  # (B, H, D + 1)
     seen, undo = xp.empty_like(look), []
-    for number, group in enumerate(batch.groups):
-        keep = None
-        if masks is not None:
-            one = labels[number].reshape(group.count, config.heads, group.length)[:, :, 0].reshape(-1)
-            keep = masks.keep(3 * i + 1, one, group.length)
+    if masks is not None:
+        labels = [part[:: group.length] for part, group in zip(labels, batch.groups, strict=True)]  # of query 0
+    for group, keep in zip(batch.groups, _keeps(masks, 3 * i + 1, batch, labels), strict=True):
         keep = None if keep is None else keep.reshape(group.count, 1, config.heads, group.length)
         cells = tokens[group.tokens].reshape(group.count, 1, group.length, width + 1)
         scale, root = 1.0 if masks is None else masks.scale, q.shape[2] ** -0.5

@@ -212,18 +212,23 @@ def test_dropout_sites_and_draws_of_bert_base():
     ]
 
 
-def test_the_inventory_is_what_a_forward_draws(monkeypatch):
-    drawn, honest = Counter(), Masks.keep
+def test_the_inventory_is_what_a_forward_uses():
+    used = {}
 
-    def counting(self, site, labels, width):
-        keep = honest(self, site, labels, width)
-        drawn[site] += keep.size
-        return keep
+    class Counted(Masks):
+        def keep(self, site, labels, width):
+            keep = super().keep(site, labels, width)
+            used[site] = keep.size
+            return keep
 
-    monkeypatch.setattr(Masks, "keep", counting)
-    encoder_forward(random_parameters(TINY), TINY, view_batch(ROWS), MASKS)
+        def keep_each(self, site, labels, widths):
+            keeps = super().keep_each(site, labels, widths)
+            used[site] = sum(keep.size for keep in keeps)  # fewer than it made: groups are hashed together
+            return keeps
+
+    encoder_forward(random_parameters(TINY), TINY, view_batch(ROWS), Counted(5, 3, 0.3))
     lengths = [len(row) for row in ROWS] * 2
-    assert drawn == {site: count for site, _, count in dropout_inventory(TINY, lengths)}
+    assert used == {site: count for site, _, count in dropout_inventory(TINY, lengths)}
 
 
 def test_each_site_uses_the_mask_of_its_own_number():

@@ -73,6 +73,22 @@ def test_bits_do_not_depend_on_order_split_or_width():
     np.testing.assert_array_equal(masks.keep(2, LABELS, 101)[:, :37], whole)
 
 
+@pytest.mark.parametrize("mode", ["independent", "shared", "off"])
+def test_masks_made_together_are_those_made_one_by_one(mode, monkeypatch):
+    masks, widths = Masks(3, 1, 0.4, mode), (5, 5, 8, 30, 2, 31)
+    labels = [LABELS[i : i + 3] + np.uint64(i << 56) for i in range(len(widths))]
+    alone = [masks.keep(2, *pair) for pair in zip(labels, widths, strict=True)]
+    calls, honest = [], Masks.keep
+    monkeypatch.setattr(Masks, "keep", lambda self, *asked: calls.append(asked[2]) or honest(self, *asked))
+    for words, made in ((1 << 15, [31]), (24, [8, 30, 2, 31]), (1, widths)):  # a block of so many hashed words
+        calls.clear()
+        monkeypatch.setattr("nano_simcse.masks.HASHED_WORDS", words)
+        for keep, wanted in zip(masks.keep_each(2, labels, widths), alone, strict=True):
+            assert (keep is wanted is None) if mode == "off" else np.array_equal(keep, wanted)
+        assert calls == ([] if mode == "off" else list(made))
+
+
+
 def test_bits_do_not_depend_on_the_block_the_hash_runs_in():
     labels = np.arange(3 * HASHED_WORDS // 64 + 5, dtype=np.uint64)  # 64 words a row: four blocks
     whole = keep_mask(hash_key(1, 2, 3), labels, 256, 9000)

@@ -7,7 +7,16 @@ import pytest
 
 from nano_simcse.backend import BLOCK_ELEMENTS
 from nano_simcse.errors import InputError
-from nano_simcse.optim import SCHEDULES, SGD, Adam, AdamW, clip_global_norm, global_norm, learning_rate
+from nano_simcse.optim import (
+    SCHEDULES,
+    SGD,
+    Adam,
+    AdamW,
+    clip_factor,
+    clip_global_norm,
+    global_norm,
+    learning_rate,
+)
 from nano_simcse.parameters import Parameters
 
 
@@ -136,6 +145,21 @@ def test_clipping_by_hand():
     before = gradients.flat.copy()
     assert float(clip_global_norm(gradients, 1.5)) == pytest.approx(1.0)
     np.testing.assert_array_equal(gradients.flat, before)  # short enough: not a bit changes
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("limit", [0.5, 100.0])
+def test_adamw_with_the_factor_is_clipping_first(dtype, limit):
+    flat = np.random.default_rng(1).standard_normal(50).astype(dtype)
+    clipped, scaled = parameters(flat, dtype), parameters(flat, dtype)
+    one, other = AdamW(clipped), AdamW(scaled)
+    for t in range(3):
+        gradients = parameters(np.random.default_rng(t).standard_normal(50), dtype)
+        other.step(gradients, 0.1, factor=clip_factor(global_norm(gradients), limit))
+        clip_global_norm(gradients, limit)
+        one.step(gradients, 0.1)
+    assert scaled.flat.tobytes() == clipped.flat.tobytes()
+    assert other.v.flat.tobytes() == one.v.flat.tobytes()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

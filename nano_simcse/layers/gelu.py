@@ -35,12 +35,12 @@ SIGN = np.int32(-(2**31))
 CUBIC = 0.044715
 
 
-def gelu(x, form="erf", grad=True):
+def gelu(x, form="erf", grad=True, out=None):
     """y = x Phi(x), elementwise, or the tanh approximation with form="tanh".
 
-    x: at least one axis; grad: whether a backward is wanted (False saves the slope). Returns (y, backward);
-    backward(dy, out=None) -> dx, written to `out` where given, which may be dy; None without grad.
-    Raises ValueError for another form.
+    x: at least one axis; grad: whether a backward is wanted (False saves the slope); out: where to write y, which may
+    be x. Returns (y, backward); backward(dy, out=None) -> dx, written to `out` where given, which may be dy; None
+    without grad. Raises ValueError for another form.
     """
     if form not in FORMS:
         raise ValueError(f"gelu form {form!r} is not one of {', '.join(FORMS)}")
@@ -49,7 +49,7 @@ def gelu(x, form="erf", grad=True):
         value_and_slope = _tanh_form
     else:
         value_and_slope = _erf_form if x.dtype == np.float64 else _series_form
-    y, slope = xp.empty_like(x), xp.empty_like(x) if grad else None
+    y, slope = xp.empty_like(x) if out is None else out, xp.empty_like(x) if grad else None
     for rows in row_blocks(x):
         value_and_slope(xp, x[rows], y[rows], slope[rows] if grad else None)
 
@@ -59,38 +59,41 @@ def gelu(x, form="erf", grad=True):
     return y, backward if grad else None
 
 
+# Each form fills y, which may be x, in its last operation, and slope, unless that is None, before.
+
+
 def _erf_form(xp, x, y, slope):
     distribution = 0.5 * (1 + erf(x * math.sqrt(0.5)))
-    xp.multiply(x, distribution, out=y)
     if slope is not None:
         xp.add(distribution, x * xp.exp(-0.5 * x * x) / math.sqrt(2 * math.pi), out=slope)
+    xp.multiply(x, distribution, out=y)
 
 
 def _series_form(xp, x, y, slope):
-    """float32, in place: y and slope serve as scratch until they are filled; slope may be None."""
+    """float32, in place; slope serves as scratch until it is filled."""
     number = x.dtype.type
     u = xp.abs(x)
     u += number(1 / RECIPROCAL_SLOPE)
     xp.divide(number(STRETCH / RECIPROCAL_SLOPE), u, out=u)
-    xp.add(u, number(MONIC[0]), out=y)
+    phi = u + number(MONIC[0])
     for coefficient in MONIC[1:]:
-        y *= u
-        y += number(coefficient)
-    y *= u
+        phi *= u
+        phi += number(coefficient)
+    phi *= u
     gauss = xp.multiply(x, x, out=u)
     gauss *= number(-0.5)
     xp.exp(gauss, out=gauss)
-    y *= gauss  # Phi(-|x|)
-    xp.subtract(number(0.5), y, out=y)
+    phi *= gauss  # Phi(-|x|)
+    xp.subtract(number(0.5), phi, out=phi)
     scratch = gauss if slope is None else slope
     sign = xp.bitwise_and(x.view(np.int32), SIGN, out=scratch.view(np.int32))
-    xp.bitwise_or(y.view(np.int32), sign, out=y.view(np.int32))  # copysign, which is slow
-    y += number(0.5)  # Phi(x)
+    xp.bitwise_or(phi.view(np.int32), sign, out=phi.view(np.int32))  # copysign, which is slow
+    phi += number(0.5)  # Phi(x)
     if slope is not None:
         gauss *= number(1 / math.sqrt(2 * math.pi))
         gauss *= x
-        xp.add(y, gauss, out=slope)
-    y *= x
+        xp.add(phi, gauss, out=slope)
+    xp.multiply(x, phi, out=y)
 
 
 def _tanh_form(xp, x, y, slope):
@@ -102,13 +105,12 @@ def _tanh_form(xp, x, y, slope):
     inner *= number(root)
     tanh = xp.tanh(inner, out=inner)
     half = (number(1) + tanh) * number(0.5)
+    if slope is not None:
+        inner_slope = square * number(3 * CUBIC * root)
+        inner_slope += number(root)
+        xp.subtract(number(1), tanh * tanh, out=slope)
+        slope *= inner_slope
+        slope *= x
+        slope *= number(0.5)
+        slope += half
     xp.multiply(x, half, out=y)
-    if slope is None:
-        return
-    inner_slope = square * number(3 * CUBIC * root)
-    inner_slope += number(root)
-    xp.subtract(number(1), tanh * tanh, out=slope)
-    slope *= inner_slope
-    slope *= x
-    slope *= number(0.5)
-    slope += half

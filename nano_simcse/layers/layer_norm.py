@@ -40,15 +40,14 @@ def layer_norm(x, gamma, beta, eps=1e-12):
 
     def backward(dy):
         dx, dgamma, dbeta = xp.empty_like(dy), xp.zeros_like(gamma), xp.zeros_like(beta)
+        gamma_average = gamma[:, None] / number(width)  # the row mean of dy * gamma is a product with this column
         for rows in row_blocks(dy):
-            g, product = dx[rows], dy[rows] * xhat[rows]
-            dgamma += product.sum(axis=0)  # undoes gamma * xhat
-            dbeta += dy[rows].sum(axis=0)  # undoes + beta
+            g, product, ones = dx[rows], dy[rows] * xhat[rows], xp.ones(len(dy[rows]), dy.dtype)
+            dgamma += ones @ product  # undoes gamma * xhat
+            dbeta += ones @ dy[rows]  # undoes + beta
             xp.multiply(dy[rows], gamma, out=g)
-            product *= gamma  # g * xhat
-            mean_product = product @ average
-            g -= g @ average  # undoes the mean
-            xp.multiply(xhat[rows], mean_product, out=product)
+            g -= dy[rows] @ gamma_average  # undoes the mean
+            xp.multiply(xhat[rows], product @ gamma_average, out=product)
             g -= product  # undoes the variance
             g *= r[rows]
         return dx, dgamma, dbeta

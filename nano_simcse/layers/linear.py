@@ -27,5 +27,6 @@ def linear_backward(x, weight, dy, out=None):
 
     out: where to write dx, which may be x.
     """
-    dweight = x.T @ dy
-    return array_module(x).matmul(dy, weight.T, out=out), dweight, dy.sum(axis=0)
+    xp = array_module(x)
+    dweight, dbias = x.T @ dy, xp.ones(len(dy), dy.dtype) @ dy  # a sum of rows as a product: faster
+    return xp.matmul(dy, weight.T, out=out), dweight, dbias

@@ -20,7 +20,7 @@ from ..checkpoint import load_state, save_parameters, save_state
 from ..errors import NonFiniteLoss
 from ..geometry import alignment, effective_rank, uniformity
 from ..masks import Masks
-from ..optim import AdamW, clip_global_norm, learning_rate
+from ..optim import AdamW, clip_factor, global_norm, learning_rate
 from ..parallel import Workers
 from ..ranks import SERIAL
 from .gradient_cache import cached_step
@@ -99,13 +99,13 @@ class Training:
             generator = np.random.default_rng([config.seed, k, 2])
             mlm = add_masked_lm(self.encoder, step, self.objective, masks, total, generator)
         self.ranks.all_reduce(total.flat)
-        norm = clip_global_norm(total, config.clip, workers)
+        norm = global_norm(total)
         logged = (k + 1) % LOG_EVERY == 0 or k == 0 or k + 1 == config.steps
         if logged or isinstance(z, np.ndarray):
             # the one look at a value of the step, and on a device only every LOG_EVERY steps
             self._require_finite(loss if mlm is None else loss + mlm, norm)
         rate = learning_rate(config.lr, k, config.steps, round(config.warmup * config.steps), config.schedule)
-        self.optimizer.step(total, rate, workers)
+        self.optimizer.step(total, rate, workers, clip_factor(norm, config.clip))
         if self.queue:
             self.queue.advance(self.encoder.params, step, z)
         self.done = k + 1
