@@ -12,6 +12,7 @@ from nano_simcse import encoder
 from nano_simcse.backend import row_blocks, scatter_add
 from nano_simcse.data.batches import pack
 from nano_simcse.layers import attention, dropout, embedding, gelu, layer_norm, linear, linear_backward
+from nano_simcse.layers.gelu import FORMS
 from nano_simcse.masks import Masks
 from nano_simcse.optim import AdamW, clip_factor, global_norm
 from nano_simcse.parallel import Workers
@@ -223,6 +224,19 @@ def test_backwards_that_overwrite_what_they_are_given():
     expected = backward(dy + 1)
     memory = dy + 1
     assert backward(memory, out=memory) is memory and memory.tobytes() == expected.tobytes()
+
+
+@BOTH
+@pytest.mark.parametrize("form", FORMS)
+def test_a_gelu_may_write_over_its_input(dtype, form):
+    x, dy = drawn((ROWS, WIDTH), 0, dtype), drawn((ROWS, WIDTH), 1, dtype)
+    y, backward = gelu(x, form)
+    memory = x.copy()
+    over, over_backward = gelu(memory, form, out=memory)
+    assert over is memory and over.tobytes() == y.tobytes()
+    assert over_backward(dy).tobytes() == backward(dy).tobytes()
+    memory = x.copy()
+    assert gelu(memory, form, grad=False, out=memory)[0].tobytes() == y.tobytes()
 
 
 @pytest.mark.parametrize("first_only", [False, True])
