@@ -68,9 +68,9 @@ class Bench:
         loss, _ = contrastive_step(self.encoder, step, self.objective, masks, self.gradients, self.workers)
         return loss, self.gradients[0]
 
-    def update(self, gradients, lr=5e-4):
+    def update(self, gradients):
         """One step of AdamW with the gradients clipped."""
-        self.optimizer.step(gradients, lr, self.workers, clip_factor(global_norm(gradients), 1.0))
+        self.optimizer.step(gradients, 5e-4, self.workers, clip_factor(global_norm(gradients), 1.0))
 
     def train(self, step, number=0):
         """One training step: loss, gradients, clipping, AdamW. Returns the loss, 0-d, unlooked at."""

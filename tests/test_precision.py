@@ -16,7 +16,7 @@ from test_composed_step import masked_lm_step
 from nano_simcse import encoder
 from nano_simcse.layers import POOLINGS
 from nano_simcse.masks import Masks
-from nano_simcse.optim import SGD, Adam, AdamW, clip_global_norm
+from nano_simcse.optim import SGD, Adam, AdamW, clip_factor, clip_global_norm, global_norm
 
 STEP_MASKS = Masks(1, 2, 0.3)
 ROWS = random_rows([4, 2, 5, 4], TINY.vocab_size, seed=7)
@@ -128,6 +128,19 @@ def test_masked_lm_step():
 
 
 # --- the watchers see what they should --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_the_update_that_clips_stays_in_float32(precision):
+    class Clipping(AdamW):
+        def step(self, gradients, lr):
+            super().step(gradients, lr, factor=precision(clip_factor(global_norm(gradients), 1.0)))
+
+    if precision == np.float32:
+        train_step(optimiser=Clipping)
+    else:
+        with pytest.raises(Float64Found, match="enters multiply"):
+            train_step(optimiser=Clipping)
 
 
 def test_a_float64_scalar_in_a_product_is_caught(monkeypatch):

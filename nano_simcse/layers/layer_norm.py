@@ -16,6 +16,7 @@ Source: Ba, Kiros and Hinton, arXiv 1607.06450; BERT uses eps = 1e-12.
 """
 
 from ..backend import array_module, row_blocks
+from .linear import column_sums
 
 
 def layer_norm(x, gamma, beta, eps=1e-12):
@@ -42,9 +43,9 @@ def layer_norm(x, gamma, beta, eps=1e-12):
         dx, dgamma, dbeta = xp.empty_like(dy), xp.zeros_like(gamma), xp.zeros_like(beta)
         gamma_average = gamma[:, None] / number(width)  # the row mean of dy * gamma is a product with this column
         for rows in row_blocks(dy):
-            g, product, ones = dx[rows], dy[rows] * xhat[rows], xp.ones(len(dy[rows]), dy.dtype)
-            dgamma += ones @ product  # undoes gamma * xhat
-            dbeta += ones @ dy[rows]  # undoes + beta
+            g, product = dx[rows], dy[rows] * xhat[rows]
+            dgamma += column_sums(product)  # undoes gamma * xhat
+            dbeta += column_sums(dy[rows])  # undoes + beta
             xp.multiply(dy[rows], gamma, out=g)
             g -= dy[rows] @ gamma_average  # undoes the mean
             xp.multiply(xhat[rows], product @ gamma_average, out=product)

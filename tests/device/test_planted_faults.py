@@ -85,7 +85,7 @@ FAULTS = {  # name: (module, line, faulty line, the test that catches it, what t
         bits("exclude"), "Unsupported type",
     ),
     "float() in the hot path": (
-        "optim", "norm = global_norm(gradients)", "norm = gradients.flat.dtype.type(float(global_norm(gradients)))",
+        "optim", "limit = norm.dtype.type(limit)", "norm, limit = (norm.dtype.type(float(x)) for x in (norm, limit))",
         no_looking, "looked at a value",
     ),
     "a branch on a device value": (
