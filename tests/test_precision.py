@@ -139,7 +139,7 @@ def test_the_update_that_clips_stays_in_float32(precision):
     if precision == np.float32:
         train_step(optimiser=Clipping)
     else:
-        with pytest.raises(Float64Found, match="enters multiply"):
+        with pytest.raises(Float64Found, match="is factor in AdamW"):
             train_step(optimiser=Clipping)
 
 
