@@ -28,6 +28,7 @@ from lesson import (
     table,
 )
 from quoted_tables import (
+    NLI_PAIRS,
     STEPS_BETWEEN_EVALUATIONS,
     TABLE_1_AUGMENTATION,
     TABLE_2_OBJECTIVE,
@@ -118,9 +119,11 @@ kept = np.mean([asked.keep(site, row_labels(np.arange(32), np.zeros(32)), 768).m
 check_close(kept, q, 4 * np.sqrt(p * q / draws.sum()) / q, "761,856 draws keep 0.9 of the units, within four sigma")
 
 # %% Attention, written out
-# Three of the four kinds of sites sit around one formula. Per head, Q, K and V are (T, columns of a head):
+# Two of the four kinds of sites belong to one formula: the probabilities in it, the output behind it. Per head, with
+# Q, K and V of shape (T, columns of a head):
 #     P = softmax of each row of Q K^T / sqrt(columns)      context = (P m / q) V
-# Products of `columns` random numbers of size 1 have that variance; the root brings it back to 1.
+# The dot product of two rows of `columns` independent numbers with mean 0 and variance 1 has variance `columns`; the
+# root brings it back to 1.
 # By pencil: one query (1, 1, 0, 0), keys (1, 1, 0, 0) and 0, so Q K^T = (2, 0) and the scores are (2, 0) / sqrt(4).
 two_keys = np.array([[[[1.0, 1, 0, 0], [0, 0, 0, 0]]]])
 read = attention(two_keys[:, :, :1], two_keys, np.eye(2, 4)[None, None])[0][0, 0, 0]
@@ -353,7 +356,7 @@ check(
 check(predicted[[2, 6], 1], "0.01464 0.03822", "d = 768 Gaussian: predicted spread at p = 0.1 and 0.5")
 gap = np.abs(measured[:, 0] - predicted[:, 0]) / (measured[:, 1] / np.sqrt(4000))
 check_true(bool(gap.max() < 4), "d = 768 Gaussian: seven means within four standard errors")
-check_close(measured[:, 1], predicted[:, 1], 0.06, "d = 768 Gaussian: spreads within 6 percent")
+check_close(measured[:, 1] / predicted[:, 1], np.ones(7), 0.06, "d = 768 Gaussian: seven spreads within 6 percent")
 
 # %% Twins of a real encoder
 # Many sites, and between them residual paths and layer norms that may absorb noise or pass it on: measure, do not
@@ -398,10 +401,10 @@ check([fresh[0], trained[0]], "1.00000 1.00000", "real encoder, p = 0: twins are
 check_true(bool((np.diff(fresh) < 0).all() and (np.diff(trained) < 0).all()), "real encoder: monotone in p")
 check_true(bool((trained[2:] > fresh[2:]).all()), "real encoder: training raises the cosine of twins")
 erratum_claim(
-    bool((fresh[1:] < 0.95 - ladder[1:]).all() and (small_weights[1:4] > 1 - ladder[1:4]).all()),
+    bool((fresh[1:] < 0.95 - ladder[1:]).all() and (small_weights[1:5] > 1 - ladder[1:5]).all()),
     id="noise-is-absorbed", where="ch. 2, how far apart are the twins",
     says="in a real encoder residual paths and layer norms keep the twin cosine above 1 - p",
-    right="either side is possible: below 1 - p with weights of 1 / sqrt(width), above it with weights of 0.02",
+    right="either side is possible: below 1 - p with weights of 1 / sqrt(width), above it (up to p = 0.3) with 0.02",
     why="Noise of all sites adds up, residual paths and norms damp it, the weights decide; BERT's value is unverified.",
 )
 
@@ -433,25 +436,35 @@ check(changed["synonym replacement"], "0", "a perfect thesaurus does no damage (
 # is told that a sentence and its denial are one; the cosine of the two says whether it listened.
 steps = 40
 kinds = ["none (dropout only)", "delete one word", "masked word refill 15%", "next scene"]
+untaught = twin_study.trained(steps=0)
 taught = np.array([twin_study.trained(kind, steps=steps) for kind in kinds])
 table(
-    taught, f"{steps} steps, seed 0", rows=kinds,
+    np.vstack([untaught, taught]), f"{steps} steps, seed 0", rows=["before training", *kinds],
     columns=["graded Spearman", "paraphrase first, %", "cosine with denial"], digits=2,
 )
 plain, deletion, refilled, neighbour = taught
-check_true(bool(deletion[2] > plain[2] + 0.05), "deletion ties a sentence to its denial")
+check_true(bool(plain[2] + 0.05 < deletion[2] < untaught[2]), "deletion parts a sentence from its denial less")
 check_true(bool(refilled[0] < plain[0] - 5), "refill is the worst positive of these four, as in the paper")
-check_true(bool(neighbour[2] > plain[2] + 0.1), "related is not equivalent: the next scene ties it to its denial too")
+check_true(bool(neighbour[2] > untaught[2] - 0.02), "related is not equivalent: the next scene hardly parts them")
 columns = ["positive", "graded Spearman", "paraphrase first, %", "cosine with denial"]
 last = twin_study.LAST
 edits = recorded("positives compared, 160 steps, dropout 0.1", columns, last["edits"], seeds="0 and 1")
 two = recorded("the same with one encoder per view", columns, last["two encoders"], seeds="0 and 1")
 by_rate = recorded("dropout rates", columns, last["rates"], seeds="0 and 1")
-# What carries over from the paper: refill is the worst positive; a neighbour in the story ties what is merely related;
-# the fixed mask is worse than none. What does not: crop and deletion raise the graded score here. A 32-unit encoder
-# that starts without word order gains from any edit that makes it ignore order, and a graded score gives part credit
-# to half-true pairs; the last column is where deletion is paid for. The best rate is 0.01 here: 32 units have little
-# redundancy to spare (chapter 3 has a world with more). One encoder or two: no difference beyond seeds.
+# What carries over from the paper: refill is the worst positive; a neighbour in the story leaves together what is
+# merely related; the fixed mask is worse than none. What does not: in 160 steps crop and deletion raise the graded
+# score. A 32-unit encoder that starts without word order gains from any edit that makes it ignore order, and a graded
+# score gives part credit to half-true pairs; the last column is where deletion is paid for. The best rate is 0.01 here:
+# 32 units have little redundancy to spare (chapter 3 has a world with more). One encoder or two: within a point.
+score = {name: graded for name, graded, *_ in last["edits"]}
+apart = {name: graded for name, graded, *_ in last["two encoders"]}
+rate_score = {name: graded for name, graded, *_ in last["rates"]}
+check_true(min(score, key=score.get) == "masked word refill 15%", "160 steps: refill is the worst positive")
+check_true(all(score[kind] > score["none (dropout only)"] + 2 for kind in score if "crop" in kind or "delet" in kind),
+           "160 steps: crop and deletion raise the graded score by more than two points")
+check_true(rate_score["fixed 0.1"] < rate_score["0"] - 5, "160 steps: the fixed mask is worse than rate 0")
+check_true(max(rate_score, key=rate_score.get) == "0.01", "160 steps: the best rate is 0.01")
+check_true(all(abs(apart[kind] - score[kind]) < 1 for kind in apart), "160 steps: one encoder or two, within a point")
 
 # %% The puzzle of the fixed mask
 # One mask for both views makes twins equal, as rate 0 does. Why should it be worse? A candidate: every sentence keeps
@@ -462,9 +475,14 @@ tagged = np.array([twin_study.fixed_masks(whose, steps=steps) for whose in owner
 tag_columns = ["mask belongs to", "graded Spearman", "uniformity"]
 table(tagged, f"identical views, {steps} steps, seed 0: whose mask", owners, tag_columns[1:], 2)
 check_true(bool(tagged[1, 0] < tagged[0, 0] - 10), "a mask per sentence does harm")
-check_true(bool(tagged[2, 0] > tagged[1, 0] + 10), "one mask for the batch does much less")
+check_true(bool(tagged[1, 0] + 10 < tagged[2, 0] < tagged[0, 0] - 2), "one mask for the batch does less, but some")
 tags = recorded("identical views, narrow-cone start, 160 steps", tag_columns, last["whose mask"], seeds="0 and 1")
-# So in this toy. Whether it is what happens in BERT at 43.6 is not shown by it.
+nobody, own, everybody = (np.array(row[1:]) for row in last["whose mask"])
+lost = [nobody[0] - own[0], nobody[0] - everybody[0]]
+check(lost, "25.7 3.3", "160 steps: points lost to a mask per sentence, per batch")
+check([own[1] - nobody[1], everybody[1] - nobody[1]], "1.12 0.79", "160 steps: nats of uniformity lost likewise")
+# So the prediction is met in part, in this toy: the name tag explains most of the lost score, but most of the lost
+# uniformity comes with one mask for the batch too. Whether it is what happens in BERT at 43.6 is not shown by it.
 if full():
     for name, before in (("edits", edits), ("two encoders", two), ("rates", by_rate), ("whose mask", tags)):
         check_close(twin_study.again(name), before, 1e-2, f"the long study: {name}")
@@ -521,4 +539,5 @@ erratum(
     says="one epoch is fifteen thousand steps", why="A million sentences in batches of 64 are 15,625 steps.",
     label="steps of one epoch",
 )
-check(570_152 + 432_702, "1002854", "labelled pairs of SNLI and MNLI, all splits: the supervised baseline's labels")
+# All splits of both corpora; 942,069 pairs of them are left to train a labelled baseline on (chapter 12).
+check(sum(NLI_PAIRS.values()), "1002854", "labelled pairs of SNLI and MNLI, all splits")

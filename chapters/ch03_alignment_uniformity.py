@@ -145,7 +145,7 @@ check(far / near, "24.621493", "how much worse (the usual rounding says 25 times
 # They can be trained on directly. With unit rows a = x^, b = y^ (backward of the normalisation follows):
 #     A = mean |a_i - b_i|^2                    dA/da_i = 2 (a_i - b_i) / N
 #     U = log mean_{i != j} exp(-2 |a_i - a_j|^2)
-#     dU/da_i = sum_j -8 w_ij (a_i - a_j)       w = softmax over ordered pairs; each pair pulls at both its ends
+#     dU/da_i = sum_j -8 w_ij (a_i - a_j)       w = softmax over ordered pairs; each pair pushes at both its ends
 
 
 def alignment_loss(x, y):
@@ -395,7 +395,7 @@ erratum_claim(
     off - fixed > 20 and abs(score["no dropout"] - score["same mask"]) < 0.1, id="fixed-mask-gap",
     where="ch. 3, the dropout-rate table",
     says="the vanishing positive gradient explains the whole table of dropout rates",
-    right="it explains why both fail; why the fixed mask fails by 27.5 points more is open (toy: 0.45, 0.49)",
+    right="it explains why both fail; why the fixed mask fails by 27.5 points more (in the toy by few) is open",
     why="The derivation treats rate 0 and a fixed mask as one case, so it predicts no gap between them.",
 )
 # The zero gradient is proved; that alignment then collapses is not. An encoder of width 4 has no room for nuisance:

@@ -178,7 +178,7 @@ erratum(tau_two, right="0.140793893", lesson="0.1410", id="peak-grid", where="ch
         says="a sweep finds the two-candidate peak at .1410", why="That is the resolution of the sweep, not the peak.",
         label="two candidates: tau*")
 
-# %% More negatives of the same gap: the peak moves down
+# %% More negatives of the same gap: the peak moves to a smaller tau
 sizes = [2, 3, 4, 16, 64, 512]
 fractions = np.array([tau_star(1.0, size - 1) for size in sizes])
 heights = np.array([lambertw((size - 1) / np.e).real for size in sizes])
@@ -214,7 +214,7 @@ check([farthest.x, -farthest.fun], "0.4452 0.160393", "second gap that shifts mo
 erratum_claim(bool(moved[0] < tau_two < moved[3]), id="third-candidate", where="ch. 5, closed form",
               says="a third candidate raises tau* because it adds probability off the diagonal",
               right="at an equal gap a second negative lowers tau* to 0.1230; at 0.53 it raises it to 0.1582",
-              why="Mass is added in both cases; what raises the peak is that the second gap is wider.",
+              why="Both add mass; what raises tau* is a second gap that is wide enough, here above 0.2441.",
               label="a second negative can lower tau*")
 
 # %% Sweep over tau: loss, pull and concentration for 2, 3 and 64 candidates
@@ -330,6 +330,8 @@ by_tau = recorded("tau and duplicates: Spearman x 100", ["setting", "mean", "sd"
     ["tau 0.01, q = 0.001", 39.4, 4.7], ["tau 0.05", 65.3, 3.0], ["tau 0.1", 61.3, 4.9], ["tau 0.3", 63.4, 5.2],
     ["tau 1", 74.6, 4.2], ["tau 0.01, q = 0.185", 27.8, 4.4], ["tau 0.05", 42.6, 6.5], ["tau 0.1", 41.9, 6.5],
     ["tau 0.3", 49.1, 7.0], ["tau 1", 55.6, 7.3]], seeds="0 to 2", digits=1)
+check_true(bool((by_tau[:5, 0] > by_tau[5:, 0] + 10).all()), "recorded: duplicates cost at every tau")
+check_true(by_tau[:5, 0].argmax() == by_tau[5:, 0].argmax() == 4, "recorded: tau = 1 is the best of this toy")
 # Two readings. Duplicates cost at every tau. And tau = 1 is the best of this toy, while the paper's trained encoder
 # falls to 64.0 there: one matrix under Adam, whose step does not depend on the size of the gradient, does not show it.
 quoted(f"{TABLE_D1_TEMPERATURE['cosine, 1']}", "STS-B dev, supervised, tau = 1", source=f"{SIMCSE}, Table D.1")
@@ -343,6 +345,7 @@ by_remedy = recorded("remedies at q = 0.185, tau = 0.05, N = 64: Spearman x 100"
     ["one ticket per request in a batch", 66.0, 5.9], ["raise tau to 0.3", 49.1, 7.0],
     ["strike cosines above 0.6", 44.3, 7.5], ["both directions", 44.0, 3.5], ["raise tau to 0.1", 41.9, 6.5],
     ["batch of 16", 41.4, 7.0]], seeds="0 to 2", digits=1)
+check_true(by_remedy[1:3, 0].min() > by_remedy[3:, 0].max() + 10, "recorded: knowing what asks the same helps most")
 # Knowing what asks the same is worth more than every knob. Filtering by the encoder's own cosines comes too late: it
 # was already taught to part them. A smaller batch has fewer false negatives per row and fewer true ones: same share.
 
@@ -351,6 +354,7 @@ BATCHES = [*({"batch": size, "lr": 0.01 * (size / 64) ** 0.5} for size in (32, 6
 by_batch = recorded("clean tickets, learning rate scaled with sqrt(N): Spearman x 100", ["N", "mean", "sd"], [
     ["32", 61.0, 1.2], ["64", 65.3, 3.0], ["128", 63.9, 1.3], ["256", 65.1, 3.5], ["512", 64.5, 4.3],
     ["64, rows and columns", 65.1, 2.7]], seeds="0 to 2", digits=1)
+check_true(np.ptp(by_batch[1:5, 0]) < by_batch[1:5, 1].mean(), "recorded: 64 to 512 differ by less than the seeds")
 # 64 to 512 differ by less than their seeds do, here without any pretraining; a second direction changes nothing either.
 if full():
     for settings, last, name in ((TAU_SKEW, by_tau, "tau and q"), (REMEDIES, by_remedy, "remedies"),

@@ -57,7 +57,8 @@ check(offset_toy(0.3, 0.3, False), "0", "offset 0.3: the pair is orthogonal wher
 # x = a e + g with g standard normal: E[x . y] = a^2 and E|x|^2 = a^2 + d, so cos = a^2 / (a^2 + d) up to d^(-1/2).
 # Without offset, cosines scatter around 0 with standard deviation 1 / sqrt(d). A mean over m (m - 1) / 2 pairs that
 # are uncorrelated scatters by 1 / sqrt(d m (m - 1) / 2): a measured mean cosine of 0.4 is never chance.
-# The words of ELMo, BERT and GPT-2 in context form such cones in every layer (Ethayarajh, arXiv 1909.00512).
+# The words of ELMo, BERT and GPT-2 in context form such cones in every layer but ELMo's input (Ethayarajh, arXiv
+# 1909.00512).
 rng = np.random.default_rng(60)
 m, d = 400, 768
 g = rng.standard_normal((m, d))
@@ -135,7 +136,8 @@ check_close((few - mu5) @ matrix5 @ inverse5 + mu5, few, 1e-10, "five rows: the 
 
 # %% What the paper reports for them
 # BERT-flow wants the same by other means: an invertible network is trained to turn the embeddings into a standard
-# Gaussian. Encoder frozen in both, and both stop at the same height: they can rescale what is there, not reorder it.
+# Gaussian. Encoder frozen in both, and both stop at the same height: they can turn and
+# rescale what is there, not add to it.
 raw_bert, flow, white, trained = (
     quoted(f"{TABLE_5_AVERAGE[row]:.2f}", f"STS average: {row}", source="SimCSE Table 5")
     for row in ("BERT-base, first-last average", "BERT-base, flow", "BERT-base, whitening",
@@ -289,13 +291,16 @@ check(tau1, "15.412424500 11.880512315 3.843664223", "tau m^2 R at tau = 1: cone
 check(tau005, "15.597169152 14.968962710 14.890964514", "tau m^2 R at tau = 0.05: the self term hides the rest")
 check_true(bool(np.all(np.array([tau1, tau005]) >= S[:3, 0])), "Jensen: each is at least Sum")
 # Step 2 says nothing: with cosines >= 0 the sum is at least its diagonal, m, and lambda1 never exceeds the trace, m.
-# So Sum >= m >= lambda1, and pushing Sum down to m leaves lambda1 anywhere between m/d and m.
+# So Sum >= m >= lambda1: this bound never says more than the trace does. (A sharper one holds there: 0 <= s <= 1 gives
+# sum_k lambda_k^2 = sum_ij s_ij^2 <= Sum, so lambda1 <= sqrt(Sum).)
 rng = np.random.default_rng(63)
 cases = unit(np.abs(rng.standard_normal((20000, 3)))).reshape(5000, 4, 3)
 gram = cases @ cases.transpose(0, 2, 1)
 ratios = gram.sum(axis=(1, 2)) / np.linalg.eigvalsh(gram)[:, -1]
 check_true(bool(ratios.min() > 1 and np.all(gram.sum(axis=(1, 2)) >= 4)),
            "5,000 clouds with cosines >= 0: Sum >= m >= lambda1")
+sharper = np.linalg.eigvalsh(gram)[:, -1] / np.sqrt(gram.sum(axis=(1, 2)))
+check_true(0.99 < sharper.max() <= 1, "5,000 clouds with cosines >= 0: lambda1 <= sqrt(Sum), nearly reached")
 erratum_claim(
     bool(np.all(gram.sum(axis=(1, 2)) >= 4) and S[0, 0] > 4 >= S[0, 1]),
     right="Sum >= lambda1 holds for non-negative cosines but says less than lambda1 <= m; it can fail otherwise; "
@@ -317,12 +322,13 @@ erratum_claim(total(square) < eigenvalues(square)[0] and total(pair) < eigenvalu
               right="needs cosines >= 0", id="sum-flattens-the-spectrum",
               why="The square, where the argument should arrive, has Sum 0 and lambda1 2.",
               label="the bound fails for the square and at 120 degrees")
-# And the conclusion fails where its premises hold: centring the cone drives Sum to nearly 0, and lambda1 goes UP.
+# And the conclusion fails for a cone that starts with cosines >= 0: centring drives Sum to nearly 0, and lambda1 UP.
 erratum_claim(S[4, 0] < 0.01 * S[0, 0] and S[4, 1] > S[0, 1] and S[4, 3] > 2 * S[0, 3],
               right="Sum 15.40 -> 0.05, lambda1 3.851 -> 3.935", id="sum-flattens-the-spectrum",
               why="The centred cone lies on one line through the origin.",
               label="centring the cone: Sum collapses and lambda1 rises")
 check(S[4, 3], "60.2", "cone, centred: ratio, up from 25.8")
+# Even where all cosines stay >= 0, of two clouds the one with the smaller Sum can have the larger lambda1:
 one_apart = np.array([[1.0, 0, 0, 0]] * 3 + [[0.0, 1, 0, 0]])
 even = np.linalg.cholesky(np.full((4, 4), 0.55) + 0.45 * np.eye(4))
 check([total(one_apart), eigenvalues(one_apart)[0]], "10.0 3.00", "three equal, one apart: Sum, lambda1")

@@ -3,7 +3,7 @@
 # %% [markdown]
 # Question: can one batch of SimCSE be worked out on paper, from sentences to loss to gradient?
 # Yes, if the encoder is replaced by three short profiles of whole numbers and dropout by masks that are written down.
-# Every table this page prints follows from the tables above it by a pocket calculator; every number is then checked.
+# Every table this page prints follows from the tables above it by a pocket calculator; the results are then checked.
 # Carry ten digits and the last one printed comes out to a unit or two; the checks use float64 and so show more digits.
 # Only the last part, all draws of masks at once, is for a machine; its draws are numbered so that each can be redone.
 #
@@ -213,7 +213,7 @@ shiftedF = logitsF - logitsF.max(axis=1, keepdims=True)
 eF = np.exp(shiftedF)
 totalF = eF.sum(axis=1)
 pF = eF / totalF[:, None]
-row_lossF = np.log(totalF)
+row_lossF = np.log1p(eF.sum(axis=1, where=~np.eye(3, dtype=bool)))  # log(1 + the rest): row 3 keeps its digits
 lossF = row_lossF.mean()
 table(sF, "identical masks: s_ij = hA_i . hA_j / 100", rows=["row 1", "row 2", "row 3"])
 table(logitsF, "identical masks: logits = 20 s", rows=["row 1", "row 2", "row 3"])
@@ -222,7 +222,7 @@ table(eF, "identical masks: exponentials = e^(shifted logit)", rows=["row 1", "r
 table(totalF, "identical masks: sum of each row", columns=["row 1", "row 2", "row 3"], digits=12)
 table(pF, "identical masks: p = exponential / sum of its row", rows=["row 1", "row 2", "row 3"], digits="10g")
 table(
-    row_lossF, "identical masks: row loss = log(sum); row 3 is log(1 + x) = x with x = 2 e^-20; the loss is their mean",
+    row_lossF, "identical masks: row loss = log(sum); row 3 is log(1 + x) = x, x about 2 e^-20; the loss is their mean",
     columns=["row 1", "row 2", "row 3"], digits="9g",
 )
 check(sF, "1 0.96 0; 0.96 1 0; 0 0 1", "identical masks: cosines")
@@ -231,7 +231,8 @@ check(shiftedF[0, :2], "0 -0.8", "identical masks: row 1, first two shifted logi
 check(eF[0, :2], "1 0.449328964", "identical masks: row 1, first two exponentials")
 check(totalF[0], "1.449328966", "identical masks: row 1, sum")
 check(row_lossF[:2], "0.371100667 0.371100667", "identical masks: row losses 1 and 2")
-check(np.log1p(2 * np.exp(-20.0)), "4.122307e-9", "identical masks: row loss 3 in closed form, ln(1 + 2 e^-20)")
+check(row_lossF[2], "4.12230724e-9", "identical masks: row loss 3")
+check_close(row_lossF[2], np.log1p(2 * np.exp(-20.0)), 1e-14, "identical masks: row loss 3 is ln(1 + 2 e^-20)")
 check(lossF, "0.247400", "identical masks: loss")
 check(lossF, "0.2474004463", "identical masks: loss, ten digits")
 check_close(info_nce(hF, hF, tau)[0], lossF, 1e-13, "identical masks: the package's loss")
@@ -282,25 +283,26 @@ erratum_claim(
 # squares of its twelve entries.
 
 
-def through_cosines(ds, left, right):
-    """dL/dleft and dL/dright of cosines s = left^ right^T, given dL/ds."""
+def stations(ds, left, right):
+    """Of cosines s = left^ right^T, given dL/ds: a, b, dL/da, dL/db, dL/da . a, dL/db . b, dL/dleft, dL/dright."""
     left_length = np.linalg.norm(left, axis=1, keepdims=True)
     right_length = np.linalg.norm(right, axis=1, keepdims=True)
     a, b = left / left_length, right / right_length
     da, db = ds @ b, ds.T @ a
-    dleft = (da - (da * a).sum(axis=1, keepdims=True) * a) / left_length
-    dright = (db - (db * b).sum(axis=1, keepdims=True) * b) / right_length
-    return dleft, dright
+    along_a, along_b = (da * a).sum(axis=1, keepdims=True), (db * b).sum(axis=1, keepdims=True)
+    return a, b, da, db, along_a, along_b, (da - along_a * a) / left_length, (db - along_b * b) / right_length
+
+
+def through_cosines(ds, left, right):
+    """dL/dleft and dL/dright, the last two stations."""
+    return stations(ds, left, right)[-2:]
 
 
 def show_chain(ds, left, right, keep_A, keep_B, name):
-    """Print every station from dL/ds to dL/du."""
-    a = left / np.linalg.norm(left, axis=1, keepdims=True)
-    b = right / np.linalg.norm(right, axis=1, keepdims=True)
-    da, db = ds @ b, ds.T @ a
-    dleft, dright = through_cosines(ds, left, right)
+    """Print every station from dL/ds to dL/du, which it returns."""
+    a, b, da, db, along_a, along_b, dleft, dright = stations(ds, left, right)
     ones, named = ["1", "2", "3"], {"rows": ["1", "2", "3"], "columns": units, "digits": 9}
-    dots_of = np.array([(da * a).sum(axis=1), (db * b).sum(axis=1)])
+    dots_of, du = np.hstack([along_a, along_b]).T, 2 * keep_A * dleft + 2 * keep_B * dright
     table(a, f"{name}: a = hA / |hA|", **named)
     table(b, f"{name}: b = hB / |hB|", **named)
     table(da, f"{name}: dL/da_i = sum over j of dL/ds_ij b_j (row i of dL/ds)", **named)
@@ -309,7 +311,8 @@ def show_chain(ds, left, right, keep_A, keep_B, name):
     table(dleft, f"{name}: dL/dhA = (dL/da - (dL/da . a) a) / |hA|", **named)
     table(dright, f"{name}: dL/dhB = (dL/db - (dL/db . b) b) / |hB|", **named)
     title = f"{name}: dL/du = 2 zA dL/dhA + 2 zB dL/dhB (a dropped unit passes nothing on)"
-    table(2 * keep_A * dleft + 2 * keep_B * dright, title, **{**named, "digits": 8})
+    table(du, title, **{**named, "digits": 8})
+    return du
 
 
 def loss_of(profiles, keep_A, keep_B, temperature):
@@ -327,9 +330,7 @@ table(
     rows=["row 1", "row 2", "row 3"], digits=9,
 )
 check(ds.sum(axis=1), "0.0000000000 0.0000000000 0.0000000000", "each row of dL/ds sums to zero")
-dhA, dhB = through_cosines(ds, hA, hB)
-du = 2 * zA * dhA + 2 * zB * dhB
-show_chain(ds, hA, hB, zA, zB, "independent masks")
+du = show_chain(ds, hA, hB, zA, zB, "independent masks")
 check(
     du,
     [
@@ -404,13 +405,11 @@ check_true(np.abs(rows_du[:2, 2]).max() > 1e-5, "rows 1 and 2 move sentence 3")
 # %% dL/du with identical masks
 # The same chain with hB := hA, b := a and zB := zA. s is symmetric here, so both views get the same gradient.
 dsF = (pF - np.eye(3)) / (3 * tau)
-dF_A, dF_B = through_cosines(dsF, hF, hF)
-duF = 2 * zA * dF_A + 2 * zA * dF_B
 table(
     dsF, "identical masks: dL/ds = (p - [i = j]) / (3 tau) = (p - [i = j]) / 0.15",
     rows=["row 1", "row 2", "row 3"], digits=9,
 )
-show_chain(dsF, hF, hF, zA, zA, "identical masks")
+duF = show_chain(dsF, hF, hF, zA, zA, "identical masks")
 check(duF, "-0.138891432 0.185188576 0 0; 0.185188576 -0.138891432 0 0; 0 0 0 0", "identical masks: dL/du")
 check_close(duF, numeric_gradient(lambda x: loss_of(x, zA, zA, tau), u), 1e-7, "identical masks: central differences")
 packageF_A, packageF_B = info_nce(hF, hF, tau)[1]()

@@ -140,6 +140,12 @@ splits = np.array([split_covariance(*level_gap), split_covariance(*drift)])
 table(splits, "covariance of score and gold", rows=["level gap", "drift"], columns=["all", "inside", "between"])
 check(splits, "0.698333 -0.001667 0.700; 0.291667 0.291667 0.0", "covariance: all = inside + between")
 check_close(splits[:, 0], splits[:, 1] + splits[:, 2], 1e-12, "covariance: the split is exact")
+# A correlation divides by the spreads as well. In "drift" no covariance is lost: the offset between the subsets widens
+# the scores, and with them the denominator of "all".
+spread = [np.var(drift[0][drift[2] == 0]), np.var(drift[0])]
+check(spread, "0.029167 0.104792", "drift: variance of the scores inside a subset, over all")
+pearson_all = np.corrcoef(drift[0], drift[1])[0, 1]
+check_close(pearson_all, np.sqrt(spread[0] / spread[1]), 1e-12, "drift: Pearson falls from 1 by the widening alone")
 # experiment.simulate has two knobs: how far the subsets differ in level, and how far the scores drift between them.
 knobs = [(0.0, 0.0), (0.0, 2.0), (1.0, 0.0), (1.0, 2.0)]
 simulated = np.array([experiment.simulate(*knob) for knob in knobs])
@@ -484,7 +490,7 @@ for cause in clinic.FAULTS:
 # The symptoms themselves.
 ends = {cause: run.losses[-5:].mean() for cause, run in runs.items()}
 log_n = np.log(clinic.BATCH)
-# Such a run is chaotic, and rounding decides its course: over 24 seeds this median lies between 0.86 and 1.00 of log N.
+# Such a run is chaotic, and rounding decides its course, so its level is checked loosely.
 lost = np.median(runs["learning rate far too high"].losses[10:])
 check_close(lost, log_n, 0.2, "symptom: a far too high learning rate stays near log N")
 check_true(ends["positives from the wrong rows"] > 0.97 * log_n, "symptom: wrong rows never get below log N")

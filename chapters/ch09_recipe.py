@@ -260,7 +260,8 @@ table([plain, nested, nested - plain], "Spearman after cutting to n columns, see
       rows=["full width only", "every prefix", "difference"], columns=PREFIXES, digits=3)
 check_true(bool(np.all((nested - plain)[1:3] > 0.05)), "4 and 8 columns: prefix losses help")
 check_true(nested[2] > plain[3], "8 columns trained for it beat 16 that were not")
-check_true(abs(nested[-1] - plain[-1]) < 0.1, "all 32 columns: about the same")
+gain = curves[:, 1, -1] - curves[:, 0, -1]  # of each seed
+check_true(abs(gain.mean()) < np.ptp(gain) / 2, "all 32 columns: up with one seed, down with the other")
 
 # %% A batch larger than memory
 # The loss needs all N embeddings at once, but their activations only one chunk at a time:

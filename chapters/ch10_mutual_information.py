@@ -122,7 +122,8 @@ check(np.log(512), "6.238325", "the most that 512 candidates can certify")
 rho = 0.9
 small_truth, large_truth = gaussian_information(1, rho), gaussian_information(8, rho)
 check([small_truth, large_truth], "0.830366 6.642925", "D = 1 and 8: mutual information")
-check(np.exp(large_truth), "767.3", "D = 8: log N passes I(X; Y) at N = 767 only")
+check(np.exp(large_truth), "767.3", "D = 8: the N at which log N would equal I(X; Y)")
+check(np.ceil(np.exp(large_truth)), "768", "D = 8: the first N whose log N passes I(X; Y)")
 x2, y2 = rng.standard_normal((2, 5, 1))
 v = 1 - rho**2
 log_ratio = (np.log(np.exp(-((x2.T - rho * y2) ** 2) / (2 * v)) / np.sqrt(v)) + x2.T**2 / 2)
@@ -218,15 +219,23 @@ erratum(info_nce(same, same, 0.05)[0], right="2.213e-6", lesson="4.158883", id="
         where="lesson 1, two forward passes", label="identical views of 64 spread rows, tau = 0.05",
         says="in evaluation mode both views are equal, so the encoder learns nothing and pays log N",
         why="Equal views are not equal rows: the diagonal wins, and only a batch collapsed to one point pays log N.")
+# In a cone there is always a push. Equal views u give row i the gradient sum_j w_ij (u_j - c_ij u_i), with cosines c
+# and all w_ij > 0. Take the row farthest from an axis b with every u . b > 0: then u_j . b - c_ij u_i . b is at least
+# (1 - c_ij) u_i . b >= 0, and descent drives the row on outwards, unless all rows coincide.
 cone_loss = []
 for c in (0.5, 0.9, 0.99, 0.999):  # rows at mean cosine c, both views identical
     rows = np.sqrt(c) * np.eye(1, 64) + np.sqrt(1 - c) * same / np.linalg.norm(same, axis=1, keepdims=True)
     loss, backward = info_nce(rows, rows, 0.05)
-    cone_loss.append([mean_pair_cosine(rows), loss, np.linalg.norm(sum(backward()))])
-table(cone_loss, "identical views in a cone", columns=["mean cosine", "loss", "|gradient|"], rows=[""] * 4, digits=3)
-erratum_claim(bool(np.array(cone_loss)[:, 2].min() > 0.01), id="eval-mode-log-n",
+    along, gradient = rows[:, 0] / np.linalg.norm(rows, axis=1), sum(backward())
+    outward = gradient[along.argmin(), 0]  # descent goes against it: away from the axis
+    cone_loss.append([mean_pair_cosine(rows), loss, np.linalg.norm(gradient), along.min(), outward])
+cone_loss = np.array(cone_loss)
+table(cone_loss, "identical views in a cone", rows=[""] * 4, digits=3,
+      columns=["mean cosine", "loss", "|gradient|", "least u . b", "d/d(u . b) there"])
+check_true(bool((cone_loss[:, 3:] > 0).all()), "cones: the outermost row is pushed outwards")
+erratum_claim(bool(cone_loss[:, 2].min() > 0.01), id="eval-mode-log-n",
               label="identical views: still a gradient", right="every cone has a gradient: the negatives push",
-              why="Only exact collapse is stationary.")
+              why="Within a cone only exact collapse is stationary; a regular simplex is too, but it is no cone.")
 
 # %% The temperature as a ceiling
 # With unit rows no logit leaves [-1/tau, 1/tau]. The lesson lets all 255 negatives of every row stand opposite to it.
@@ -242,6 +251,9 @@ def least_loss(n, tau):
 
 corners = np.eye(256) - 1 / 256
 check_close(info_nce(corners, corners, 1.0)[0], least_loss(256, 1.0), 1e-12, "the simplex of 256 reaches the floor")
+antipodes = np.repeat([[1.0, 0.0], [-1.0, 0.0]], 8, axis=0)
+at_rest = [np.abs(sum(info_nce(x, x, tau)[1]())).max() for x in (corners, antipodes) for tau in (1.0, 0.05)]
+check_true(max(at_rest) < 1e-12, "simplex, and two opposite points: no gradient, so collapse is not alone in that")
 erratum(100 * np.exp(-least_loss(256, 1.0)), right="1.058850", lesson="2.8", id="opposite-negatives",
         where="lesson 2, confidence", says="at tau = 1 a perfect encoder gives its positive at most 2.8 percent of 256",
         label="best probability at tau = 1, B = 256, in percent",
@@ -261,8 +273,8 @@ erratum(certificate, right="0.803637 0.988717 0.999298", lesson="1.39 4.16 6.93"
 check(np.log(256) - least_loss(256, 0.05), "5.545177", "tau = 0.05: the floor is no limit any more, log 256 is")
 
 # %% Negatives that were chosen
-# The proof needs candidates drawn from p(x). D = 1, truth 0.830: for each query keep 31 negatives out of 256 - at
-# random, the hardest, or the easiest - and read log 32 - loss as if it were a bound.
+# The proof needs candidates drawn from p(x). D = 1, truth 0.830, 256 pairs: of the 255 strangers of each query keep 31
+# - at random, the hardest, or the easiest - and read log 32 - loss as if it were a bound.
 estimates = {"drawn": [], "mined (hardest)": [], "easiest": []}
 for seed in range(40):
     draw = np.random.default_rng(seed)

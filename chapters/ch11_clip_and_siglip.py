@@ -131,7 +131,8 @@ check(G3.sum(axis=1), "-0.021262 0.021026 0.000236", "three pairs, tau = 0.5: ro
 
 # %% Learning the scale
 # s = e^a stays positive and makes the derivative simple: dz/da = z, hence
-#   dL/da = sum_ij dL/dz_ij z_ij = mean over rows and columns of ( E_softmax[z] - z_positive ) / 2 each half
+#   dL/da = sum_ij dL/dz_ij z_ij = 1/2 [ mean_i ( sum_j A_ij z_ij - z_ii ) + mean_j ( sum_i R_ij z_ij - z_jj ) ]
+# The first bracket is what row i's softmax expects of its logits, less the positive's; the second the same by columns.
 row_terms = (A * z).sum(axis=1) - np.diag(z)
 column_terms = (R * z).sum(axis=0) - np.diag(z)
 check(column_terms, "-0.248020415 -0.248020415", "scale gradient: column terms")
@@ -404,7 +405,7 @@ check_close(table_fit, world.pmi - np.log(63), 1e-6, "best sigmoid logits = PMI 
 table([["cross_entropy(z, arange(B))"], ["mean of cross_entropy(z, arange) and of z.T"],
        ["Parameter(log(1 / 0.07)); exp(), clamp(max=100)"], ["clamp_ of the parameter after each step"],
        ["torch.distributed.nn.functional.all_gather"], ["torch.distributed.all_gather (copies)"],
-       ["-logsigmoid(y * z).sum() / B"], ["functional.normalize(x, dim=1)"]],
+       ["-logsigmoid(y * (z + b)).sum() / B"], ["functional.normalize(x, dim=1)"]],
       "here and in PyTorch (tests/oracle compares the losses and gradients)",
       rows=["info_nce", "clip_loss", "log_scale, max_scale", "train_scale(clamp=True)", "sharded_clip_loss",
             "sharded_clip_loss(through_gather=False)", "sigmoid_loss", "normalize"], columns=["PyTorch"])

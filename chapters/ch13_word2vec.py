@@ -7,7 +7,8 @@
 # averages of such vectors share one direction.
 #
 # Letters: V words, D width; v_c rows of the table of centres, u_o rows of the table of contexts; k false contexts for
-# each real one, drawn from q; p(o | c) share of o among the contexts of c.
+# each real one, drawn from q; N_co how often word o stands near word c, N_c and N_o its sums, T the sum of all;
+# p_o = N_o / T.
 
 # %% From one-hot to dense
 import numpy as np
@@ -145,15 +146,15 @@ check_close(frequency_only(counts3 / 98, counts3 / 98, 5), base_rate[2], 1e-12, 
 check(frequency_only(counts3 / 98, q, 5), "2.686543", "noise to the power 3/4: knowing counts, k = 5")
 
 # %% What it is after
-# Per pair of words the expected loss is N_co log(1 + e^-s) + k N_c q_o log(1 + e^s), over the total N. Derivative 0:
-#   e^s = N_co / (k N_c q_o),   s* = log(N_co N / (N_c N_o)) - log k     for q_o = N_o / N: the shifted PMI.
-N = np.array([[4, 6, 2], [6, 1, 1], [2, 1, 1]])  # how often word o stands near word c
-total, N_c = N.sum(), N.sum(axis=1)
-check([total, *N_c], "24 12 8 4", "pairs in all, and for each centre")
-pmi = np.log(N * total / np.outer(N_c, N_c))
+# Per pair of words the expected loss is [ N_co log(1 + e^-s) + k N_c q_o log(1 + e^s) ] / T. Derivative 0:
+#   e^s = N_co / (k N_c q_o),   s* = log(N_co T / (N_c N_o)) - log k     for q_o = N_o / T: the shifted PMI.
+N_co = np.array([[4, 6, 2], [6, 1, 1], [2, 1, 1]])  # symmetric, so that N_o = N_c
+T, N_c = N_co.sum(), N_co.sum(axis=1)
+check([T, *N_c], "24 12 8 4", "pairs in all, and for each centre")
+pmi = np.log(N_co * T / np.outer(N_c, N_c))
 table(pmi, "pointwise mutual information", rows=["a", "b", "c"], columns=["a", "b", "c"], digits=4)
 check(pmi, "-0.405465 0.405465 0; 0.405465 -0.980829 -0.287682; 0 -0.287682 0.405465", "PMI of the nine pairs")
-joint, unigram = N / total, N_c / total
+joint, unigram = N_co / T, N_c / T
 best = pmi - np.log(2)
 levels = [expected_loss(x, joint, unigram, 2) for x in (np.zeros((3, 3)), np.full((3, 3), -np.log(2)), best)]
 check(levels, "2.079442 1.909543 1.850407", "k = 2: all scores 0, one best score, the optimum")
@@ -165,13 +166,13 @@ check([f[1] for f in found], "1.909543 1.852654 1.850407", "tables of 1, 2, 3 co
 check_close(found[0][1], levels[1], 1e-8, "one column is spent on the constant alone")
 # The package on every draw once: 24 pairs, each with all 24 noise tokens, so k = 24 and nothing is left to chance.
 tables = rng.standard_normal((2, 3, 2))
-c_ids, o_ids = (np.repeat(i, N.ravel()) for i in np.divmod(np.arange(9), 3))
+c_ids, o_ids = (np.repeat(i, N_co.ravel()) for i in np.divmod(np.arange(9), 3))
 noise_ids = np.tile(np.repeat(np.arange(3), N_c), (24, 1))
 enumerated, _ = skip_gram(tables[0][c_ids], tables[1][o_ids], tables[1][noise_ids])
 check_close(enumerated, expected_loss(tables[0] @ tables[1].T, joint, unigram, 24), 1e-12, "all draws: expected loss")
 # Counting gets there without a step. What is never seen together has a PMI of -infinity, so only the positive ones are
 # kept, and a truncated SVD of them replaces the two tables: the word vectors that `nano-simcse train` begins with.
-check_close(ppmi(csr_array(N), smoothing=1).toarray(), np.maximum(pmi, 0), 1e-15, "counted: the positive PMI")
+check_close(ppmi(csr_array(N_co), smoothing=1).toarray(), np.maximum(pmi, 0), 1e-15, "counted: the positive PMI")
 # A false context may be the real one. Here the two agree in this share of draws; the optimum above counts them in.
 check((joint.sum(axis=0) * unigram).sum(), "0.388889", "chance that a false context is the real word")
 erratum_quoted(
@@ -185,8 +186,8 @@ erratum_quoted(
 # %% Trained on the documentation that is already on the machine
 # Training texts are descriptions of at least 40 words; 30 % of the long ones are held out for chapter 14 and never
 # read here. Frequent words are thinned, word w of share f kept with probability min(1, sqrt(t / f)), t = 1e-3: without
-# it more than twice the steps are needed. The text depends on the installed versions, so what is asserted of trained
-# vectors are orders and bounds that hold for each of three seeds.
+# it the ten commonest words, which say little about a text, are over a fifth of it. The text depends on the installed
+# versions, so what is asserted of trained vectors are orders and bounds that hold for each of three seeds.
 check(4000 * 1024, "4096000", "pairs the lesson's run draws")
 check(4000 * 1024 / 60355, "67.9", "times each of its running words is a centre")
 documents = split_sections().documents
@@ -201,6 +202,11 @@ counts_only = frequency_only(shares, noise, 5)
 final = np.array([run.losses[-100:].mean() for run in runs])
 sizes = np.array([[sum(map(len, documents)), sum(map(len, thinned)), len(of_word), len(context_ids)]])
 table(sizes, "the text", columns=["running words", "after thinning", "distinct, 5 or more times", "pairs"])
+commonest = vectors.words[:10]
+top_ten = [100 * np.mean([w in commonest for d in part for w in d]) for part in (documents, thinned)]
+table([top_ten], f"the ten commonest words ({' '.join(commonest)}), percent of the text", digits=1,
+      columns=["before thinning", "after"])
+check_true(top_ten[1] < 10 < 20 < top_ten[0], "ten words: over a fifth of the text, under a tenth after thinning")
 table(np.array([[6 * np.log(2), base_rate[2], counts_only, *final]]), "loss, k = 5",
       columns=["start", "one score", "counts only", "seed 0", "seed 1", "seed 2"])
 check([run.losses[0] for run in runs], "4.158883 4.158883 4.158883", "loss of the first batch, three seeds")
@@ -225,7 +231,8 @@ check(6 * (6 / 1684) ** 2, "0.0000762", "neighbours of a word in all three seeds
 plurals = plural_pairs(vectors)
 ranks = np.array([[[run.rank(a, b), run.rank(b, a)] for a, b in plurals] for run in runs])  # (3, pairs, 2)
 places = len(of_word) - 1
-table(np.array([[run.cosine(a, b) for run in runs] + list(ranks[0, i]) for i, (a, b) in enumerate(plurals[:6])]),
+table(np.array([[run.cosine(a, b) for run in runs] + ranks[0, i].tolist() for i, (a, b) in enumerate(plurals[:6])],
+               dtype=object),
       f"word and plural; ranks among {places}", rows=[" ".join(p) for p in plurals[:6]], digits=3,
       columns=["cos, seed 0", "seed 1", "seed 2", "rank", "rank back"])
 check_true(bool(np.median(ranks, axis=(1, 2)).max() < 0.15 * places), "plurals: median rank within the first 15 %")
@@ -252,17 +259,20 @@ bent = WordVectors(names, np.ones(5), np.vstack([grid[:3], [[0.6, 0.8, -0.15]], 
 unguarded = bent.analogy("layer", "layers", "token", exclude_question=False)[0][0]
 check_true(unguarded == "token", "no such direction: the best answer is token itself")
 check(bent.analogy_rank("layer", "layers", "token", "tokens"), "2", "and tokens is second, the question excluded")
+missing = ""
 try:
     toy.analogy("layer", "layers", "tokn")
 except InputError as error:
-    check_true("did you mean 'token'" in str(error), "a missing word is named, with the nearest spelling")
+    missing = str(error)
+check_true("did you mean 'token'" in missing, "a missing word is named, with the nearest spelling")
 check((1682 + 1) / 2, "841.5", "rank of a guess among the 1,682 words of the lesson")
 check(1685 - 3, "1682", "candidates without the question")
 
 chance = (len(of_word) - 3 + 1) / 2
 tried = [analogy_ranks(run, plurals) for run in runs]
 medians = np.array([[np.median(a), np.median(n), (a == 1).mean(), (n == 1).mean(), inside] for a, n, inside in tried])
-table(medians, f"word : plural :: word : ?   200 questions a seed; a guess stands at {chance:.1f}", digits=3,
+table(np.array([[*map("{:g}".format, row[:2]), *row[2:]] for row in medians], dtype=object),
+      f"word : plural :: word : ?   200 questions a seed; a guess stands at {chance:g}", digits=3,
       rows=["seed 0", "seed 1", "seed 2"],
       columns=["median rank", "c alone", "first", "c alone, first", "best is in the question"])
 check_true(bool(medians[:, 0].max() < 0.5 * chance), "analogies: far better than a guess")

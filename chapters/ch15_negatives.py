@@ -7,7 +7,8 @@
 # masking. Repair: the candidate set gets a name, the sampler becomes an object, removal means -inf, and what cannot be
 # seen in the loss is reported beside it.
 #
-# Letters: a anchors, p positives, B rows, tau temperature, s cosine, q_j probability that a sampler draws j.
+# Letters: a anchors, p positives, B rows, tau temperature, s cosine, w_ij softmax weight of candidate j for anchor i,
+# q_j probability that a sampler draws j; in recommendation p(i|u), the chance that user u takes item i.
 
 # %% One batch, three candidate sets
 import numpy as np
@@ -333,18 +334,18 @@ erratum_claim(empty_crash, right="refuse it with a sentence", id="empty-batch", 
               label="a mean over no rows")
 
 # %% What pulls and what pushes
-# With candidates c_j and softmax p_j, the raw gradient on unit rows is
-#   dL_i/da_i = (1 / tau) (sum_j p_j c_j - c_i) = (1 / tau) (sum_{j != i} p_j c_j - (1 - p_ii) c_i).
+# With candidates x_j, the positive x_i among them, the raw gradient on unit rows is
+#   dL_i/da_i = (1 / tau) (sum_j w_ij x_j - x_i) = (1 / tau) (sum_{j != i} w_ij x_j - (1 - w_ii) x_i).
 pulls = {t: 1 - np.diag(loss_rows(a, p, "cross", t)[1]) for t in (1.0, 0.2, 0.07, 0.01)}
-table([[w.mean(), w.mean() / t, w.min() / t, w.max() / t] for t, w in pulls.items()],
-      "pull on the positive, (1 - p_ii) / tau", rows=pulls,
-      columns=["1 - p_ii", "mean pull", "least", "most"])
-mean_pull = [w.mean() / t for t, w in pulls.items()]
+table([[pull.mean(), pull.mean() / t, pull.min() / t, pull.max() / t] for t, pull in pulls.items()],
+      "pull on the positive, (1 - w_ii) / tau", rows=pulls,
+      columns=["1 - w_ii", "mean pull", "least", "most"])
+mean_pull = [pull.mean() / t for t, pull in pulls.items()]
 check(mean_pull[:3], "0.928638 2.065495 0.156478", "mean pull at tau = 1, 0.2, 0.07")
 check(mean_pull[3], "4.32e-8", "mean pull at tau = 0.01: every pair is solved")
 erratum(mean_pull[1], right="2.065", lesson="1", id="unit-pull", where="lesson 4, the gradient",
         says="the positive pulls with weight 1 at every temperature", label="tau = 0.2: mean pull",
-        why="The centroid contains the positive; what is left is (1 - p_ii) / tau, about 0 once solved.")
+        why="The centroid contains the positive; what is left is (1 - w_ii) / tau, about 0 once solved.")
 # That per-anchor formula is not the derivative of the batch loss: the mean over B, the Jacobian of the scaling to unit
 # length, and the row's part as somebody else's negative are missing.
 small_a, small_p = np.random.default_rng(7).standard_normal((2, 6, 4))
@@ -358,8 +359,8 @@ def per_anchor(a, p, name, t):
 for name in ("cross", "same-view"):
     snippet = per_anchor(small_a, small_p, name, 0.5) / 6
     whole = numeric_gradient(lambda x, name=name: loss_rows(x, small_p, name, 0.5)[0].mean(), small_a)
-    radial = snippet - (snippet * unit(small_a)).sum(axis=1, keepdims=True) * unit(small_a)
-    tangent = radial / np.linalg.norm(small_a, axis=1, keepdims=True)
+    radial = (snippet * unit(small_a)).sum(axis=1, keepdims=True) * unit(small_a)
+    tangent = (snippet - radial) / np.linalg.norm(small_a, axis=1, keepdims=True)
     cosine = (tangent * whole).sum() / np.linalg.norm(tangent) / np.linalg.norm(whole)
     if name == "cross":
         check_close(tangent, whole, 1e-7, "cross: per-anchor formula / B through the Jacobian is the derivative")
@@ -375,20 +376,24 @@ for name in ("cross", "same-view"):
                       label="per-anchor gradient and derivative of the batch loss")
 
 # %% Taking a candidate out
-# -inf is exact: exp(-inf) = 0, and a row always keeps its positive, so nothing is 0 / 0. A large number is not: after
-# division by tau the row competes again once (1 - c) / tau exceeds it.
+# -inf is exact: exp(-inf) = 0, and a row always keeps its positive, so nothing is 0 / 0. A large number is not: added
+# to the logits as a mask, it lets an anchor back in as its own candidate (cosine 1) once (1 - s) / tau exceeds it, s
+# being the best cosine of the others. Positives handed on by one row, so that no temperature solves the batch:
+moved = np.roll(p, 1, axis=0)  # the answer of row i stands beside row i + 1, the hardest negative there is
 for small in (0.07, 1e-5):
-    gone = candidate_info_nce(a, p, small, candidates="both", log_weights=pair_log_weights([(0, 3)], B))[0]
-    pool = [[*p[[i]], *(x[j] for x in (p, a) for j in range(B) if j != i and {i, j} != {0, 3})] for i in range(B)]
-    by_hand = plain_loss(*lists, lambda i, pool=pool: [row.tolist() for row in pool[i][1:]], small)
+    kept_in = candidate_info_nce(a, moved, small, candidates="both")[0]
+    gone = candidate_info_nce(a, moved, small, candidates="both", log_weights=pair_log_weights([(0, 1)], B))[0]
+    pool = [[x[j] for x in (moved, a) for j in range(B) if j != i and {i, j} != {0, 1}] for i in range(B)]
+    by_hand = plain_loss(lists[0], moved.tolist(), lambda i, pool=pool: [row.tolist() for row in pool[i]], small)
     check_close(gone, by_hand, 1e-9, f"tau = {small:g}: removing a pair equals deleting it")
+    check_true(bool(kept_in > 1.005 * gone), f"tau = {small:g}: the pair that was removed had a part in the loss")
 
 
 check_close(masked_by(-1e4, a, p, 1e-3), candidate_info_nce(a, p, 1e-3, candidates="both")[0], 1e-9,
             "tau = 1e-3: -1e4 is as good as -inf", atol=1e-12)
 broken = masked_by(-1e4, a, p, 1e-5), float(candidate_info_nce(a, p, 1e-5, candidates="both")[0])
 table(broken, "tau = 1e-5: loss with -1e4, with -inf", columns=["-1e4", "-inf"], digits=4)
-check([0.3 / 1e4, 2 / 1e4], "3e-5 2e-4", "-1e4 stops masking below tau = (1 - c) / 1e4, for c = 0.7 and -1")
+check([0.3 / 1e4, 2 / 1e4], "3e-5 2e-4", "-1e4 stops masking below tau = (1 - s) / 1e4, for s = 0.7 and -1")
 check(np.spacing(np.float32(1e4)), "0.0009765625", "spacing of float32 at 1e4: harmless")
 erratum_claim(broken[0] > broken[1] + 100, right="-inf: no NaN, no temperature at which it stops",
               id="large-number-mask", where="lesson 4, the mask",
@@ -573,7 +578,8 @@ erratum_claim(warm_guard == 1 and float(ContrastiveObjective(InBatchSampler(), g
               label="a guard works only where it is called")
 
 # %% Negatives from earlier steps
-# A queue of old keys adds negatives without activations; a slowly following encoder keeps them from ageing.
+# A queue of old keys adds negatives without activations; a slowly following encoder keeps them from ageing. A queue
+# trains through the queries only; so do the runs without one, to compare like with like.
 queue = MemoryQueue(4)
 check_close(candidate_info_nce(a, p, tau, queue=queue.rows())[0], values["cross"], 1e-13, "an empty queue is no queue")
 queue.push(a[:3])
@@ -635,7 +641,7 @@ corrected = candidate_info_nce(a, p, 0.5, log_weights=np.tile(-np.log(q_rows), (
 check_close(corrected, by_hand, 1e-12, "log q as a log weight of the package's loss")
 
 # %% Temperature is not chosen by loss
-# One set of embeddings, seven temperatures: the loss falls by six orders of magnitude and nothing got better.
+# One set of embeddings, seven temperatures: the loss falls by over six orders of magnitude and nothing got better.
 rng = np.random.default_rng(11)
 z = rng.standard_normal((256, 64))
 left, right = (z + 0.6 * rng.standard_normal((256, 64)) for _ in range(2))
@@ -643,15 +649,20 @@ taus = np.array([1.0, 0.5, 0.2, 0.1, 0.07, 0.05, 0.02])
 fixed_losses = np.array([float(candidate_info_nce(left, right, t)[0]) for t in taus])
 fixed_recall = recall_at_k(unit(left) @ unit(right).T, np.arange(256))
 table(fixed_losses, f"one set of embeddings, recall@1 {fixed_recall:.0f} %", columns=taus, digits="6g")
-check_true(bool(np.all(np.diff(fixed_losses) < 0)) and fixed_losses[0] / fixed_losses[-1] > 1e5,
-           "the loss falls at every step, five orders of magnitude in all")
+check_true(bool(np.all(np.diff(fixed_losses) < 0)) and fixed_losses[0] / fixed_losses[-1] > 1e6,
+           "the loss falls at every step, over six orders of magnitude in all")
 check(fixed_recall, "100.", "recall@1 of those embeddings at every temperature, percent")
-# And in training: the lowest loss comes with the worst embeddings.
+# And in training: the highest loss, at tau = 1, comes with the best embeddings; the lowest, at 0.05, with middling
+# ones. Below 0.05 the loss rises again, and the embeddings get far worse.
 train_taus = (1.0, 0.2, 0.05, 0.02, 0.005)
 trained_at = temperature_study(0, train_taus, steps=150)
 table(trained_at, "trained on dropout twins at each tau, seed 0", rows=train_taus, columns=["final loss", "Spearman"])
-check_true(trained_at[:, 0].argmax() == 0 and trained_at[0, 1] > trained_at[-1, 1] + 0.2,
-           "the highest loss (tau = 1) has the better embeddings by far than tau = 0.005")
+best = trained_at.argmax(axis=0)
+check(best, "0 0", "tau = 1 has the highest loss and the best embeddings")
+lowest, worst = trained_at.argmin(axis=0)
+check([train_taus[lowest], train_taus[worst]], "0.05 0.005", "tau of the lowest loss, tau of the worst embeddings")
+check_true(bool(np.all(np.diff(trained_at[2:, 0]) > 0) and np.all(np.diff(trained_at[2:, 1]) < -0.1)),
+           "tau = 0.05, 0.02, 0.005: the loss rises while the score falls")
 scale_free = [["tau", "0.01 to 0.2"], ["batch", "256 to 32768"], ["share of mined negatives", "0 to 0.5"],
               ["dimension", "64 to 1024"], ["projection layers", "0 to 2"]]
 table(scale_free, "ranges the lesson recommends", columns=["knob", "range"])
@@ -659,7 +670,8 @@ quoted("0.01 0.2", "recommended temperatures, least and most", source="lesson 4,
 quoted("0 0.5", "recommended share of mined negatives", source="lesson 4, its table of knobs")
 
 # %% Twins among the negatives
-# 8 of 32 rows say what another row says. Mining finds the twin nearly always: it is the hardest negative there is.
+# 8 pairs of twins: 16 of 32 rows say what another row says. Mining finds the twin nearly always: it is the hardest
+# negative there is.
 study = hard_share_study(0, steps=100)
 labels = [name for name, *_ in HARD_SHARES]
 table(study, "8 negatives of which this share is mined, seed 0", rows=labels,

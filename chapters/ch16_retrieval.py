@@ -239,15 +239,15 @@ table(found_by, "recall@1 by kind of query, percent", rows=kinds, columns=["vect
 check_true(found_by[1, 0] < 1 and found_by[1, 1] == 100, "ticket number: vectors find nothing, words everything")
 check_true(found_by[0, 0] > found_by[0, 1] + 20, "paraphrase: vectors find what words do not")
 check_true(found_by[1, 2] > 95 and found_by[2, 2] > 95, "both together find the numbers")
-check_true(found_by[0, 2] > found_by[0, 1] + 20, "and lose little on paraphrases")
+check_true(found_by[0, 2] > found_by[0, 0] + 5, "paraphrase: both together find more than vectors alone")
 check_true(found_by[:, 2].min() > found_by[:, :2].min(axis=0).max(), "worst kind of query: both beats either alone")
 by_length = {}
 dense = DenseIndex(held).score_matrix(asked)
 lengths = np.array([len(q.split()) for q in questions])
 for name, chosen in (("3 words", lengths == 3), ("4 words", lengths == 4), ("5 words or more", lengths >= 5)):
-    by_length[name] = [chosen.sum(), recall_at_k(dense[chosen], gold[chosen])]
-table(list(by_length.values()), "vectors, by length of the query", rows=by_length, columns=["queries", "recall@1"],
-      digits=1)
+    by_length[name] = [int(chosen.sum()), recall_at_k(dense[chosen], gold[chosen])]
+table(np.array(list(by_length.values()), dtype=object), "vectors, by length of the query", rows=by_length,
+      columns=["queries", "recall@1"], digits=1)
 check(sum(count for count, _ in by_length.values()), "500", "queries of all lengths")
 
 # %% Two stages
@@ -295,8 +295,8 @@ scores_then = nearest(old_questions)
 readings = [
     (probe_cosine(unrelated), probe_cosine(unrelated + 20)),
     (probe_recall(everyday, best, 0.9), probe_recall(narrow, best, 0.9)),
-    (shift("query length", norms(old_questions), norms(new_questions)),
-     shift("query length", norms(old_questions), norms(odd_questions))),
+    (shift("query norm", norms(old_questions), norms(new_questions)),
+     shift("query norm", norms(old_questions), norms(odd_questions))),
     (shift("nearest distance", scores_then, nearest(new_questions)),
      shift("nearest distance", scores_then, nearest(odd_questions))),
     (shift("normal score", scores_then, scores_then[::2]), shift("normal score", scores_then, scores_then[::2] + 0.05)),

@@ -23,18 +23,21 @@ from day_panel import (
 )
 from day_panel import fit as fit_days
 from grammar import ACTIONS, say
-from lesson import check, check_close, check_true, erratum_claim, numeric_gradient, table
+from lesson import check, check_close, check_true, erratum_claim, full, numeric_gradient, recorded, table
 from plain_encoder import PlainEncoder, loss_of_weights
 from sensor_windows import KINDS, PATTERNS, Sensor, auc, brightness_by, contamination, new_mode, shaken
 from sensor_windows import fit as fit_sensor
 from shape_pictures import COLOURS, COUNTS, SHAPES, draw_pictures, fine_tuned, named, probe, two_views, with_captions
 from taste_world import (
+    FAR,
     ITEMS,
     NEGATIVES,
     Market,
     candidates,
+    closeness,
     cold_start,
     cone_and_line,
+    longer_training,
     ranker_ceiling,
     train_towers,
     trained_on_exposure,
@@ -143,7 +146,8 @@ seen_itself = index.scores(encode(fit_on))  # every row is its own neighbour at 
 wrong_limit = quantile_threshold(seen_itself, 0.99)
 check_true(float(scores.above(wrong_limit).mean()) > 10 * alarms, "threshold from reference rows: ten times the alarms")
 left_out = quantile_threshold(index.scores(encode(fit_on), without_self=True), 0.99)
-check_true(wrong_limit.value < left_out.value, "leaving each row out of its own neighbours repairs most of that")
+repaired = float(scores.above(left_out).mean())
+check_true(abs(repaired - 0.01) < 0.01, "leaving each row out of its own neighbours repairs that: about 1 % again")
 check_true(refused(lambda: scores + np.log(0.5)), "the package refuses score + log-likelihood")
 check_true(refused(lambda: np.zeros(len(scores)) + scores), "and log-likelihoods + score")
 check_true(refused(lambda: float(scores)), "and reading a score as a number")
@@ -213,7 +217,7 @@ check_true(drift > 2 * alarms, "benign shift (noisier sensor, same machine): the
 
 # %% [markdown]
 # So a detector has four parts that go wrong apart from each other: augmentations, reference, threshold, volume. What is
-# measured offline with contaminated data sees none of the second.
+# measured offline with contaminated data cannot see a contaminated reference.
 
 # %% Forecasting by analogues
 # 10 machines for 90 days; a day is 32 steps, 24 seen, 8 to forecast (day_panel.py). Find past windows that look like
@@ -251,7 +255,7 @@ check_true(price[1] > price[0] + 0.05, "linear process: the direct forecast is b
 # %% The future is the easiest leak
 leak = error(test, analogue_forecast(test, encoders[POSITIVES[2]], allow_future=True).forecast)
 print(f"  error {accuracy[2]:.3f}, with windows that were not over yet {leak:.3f}")
-check_true(leak < accuracy[2] - 0.1, "without the temporal rule the error falls by a fifth and more, for nothing")
+check_true(leak < 0.7 * accuracy[2], "without the temporal rule the error falls by over 30 %, for nothing")
 
 # %% Overlapping windows as negatives
 # Two windows of one machine that share time steps show partly the same; should they be struck out of the negatives?
@@ -325,27 +329,49 @@ check_true(bool(log_p[3] > ratio[3] and log_p[2] < ratio[2]), "truth: log p reca
 check_true(bool(plain[0] < 10 < 50 < corrected[0]), "head: lost by uncorrected in-batch negatives, restored by log q")
 check_true(bool(corrected[3] > plain[3] + 8), "all: correction raises recall")
 check_true(bool(corrected[5] < plain[5] - 20), "and it concentrates the lists: fewer items carry them")
+# The best critic is not yet what a tower has learnt. Even negatives aim at log p as the corrected rule does, and are
+# slower: they take 1,500 steps to the recall and closeness to log p that it has after 300, the head still missing.
+near = {rule: closeness(market, *towers[rule]) for rule in NEGATIVES}
+table(np.column_stack([board[3:, 0], list(near.values())]), "recall of the head, correlation of the scores with log p",
+      rows=near, columns=["head", "correlation"], digits=2)
+check_true(bool(even[0] < 40 < 80 < min(log_p[0], corrected[0])), "even negatives, 300 steps: head far below log p")
+check_true(near["uniform"] < near["popularity, corrected"] - 0.03, "and scores farther from log p than corrected ones")
+rules = (NEGATIVES[0], NEGATIVES[2])
+longer = recorded("five times the steps, 1,500", ["rule", "head", "all", "correlation"],
+                  [["uniform", 30.7, 48.2, 0.711], ["popularity, corrected", 89.3, 50.8, 0.776]], seeds="0")
+if full():
+    check_close(longer_training(market, group, rules) / longer, np.ones((2, 3)), 0.02, "the longer training again")
+check_true(bool(longer[0, 1] > corrected[3] - 2 and longer[0, 2] > near[rules[1]] - 0.02 and longer[0, 0] < 40),
+           "recorded: even negatives get as far in five times the steps, except for the head")
 erratum_claim(
     bool(even[4] > 90 > 25 > best[4] and even[5] > 2 * best[5]),
-    right="they learn log p(i|u), taste and popularity: the lists cover the catalogue, best sellers a fifth of it",
+    right="the lists cover the catalogue, best sellers a fifth of it; even negatives aim at log p(i|u), and these "
+    "towers are still far from it (a quarter of the head found, not nine tenths)",
     id="even-negatives-make-best-sellers", where="lesson 4, recommendation",
     says="without popularity-sampled negatives and correction the candidates are a best-seller list",
     why="The best critic for even negatives is log p(i|u), which contains taste as well as popularity.",
     label="even negatives: not a best-seller list",
 )
-# Coverage as an alarm for collapse: it goes off for some collapses only. A constant added to all rows makes a cone
-# (mean cosine near 1) and ranks as before where rows have one length; a spread within one direction does not.
+# Coverage as an alarm for collapse: it goes off for some collapses only. Unit rows moved by k along an axis of their
+# own make a cone (mean cosine near 1) and rank as before, cos -> (cos + k^2) / (1 + k^2); a spread within one direction
+# does not. A constant that is not perpendicular to all rows can turn the order round.
 users, items = (normalize(rows)[0] for rows in towers["popularity, corrected"])
 (cone_u, line_u), (cone_i, line_i) = cone_and_line(users), cone_and_line(items)
 covers = [coverage(candidates(*pair, K), ITEMS) for pair in ((users, items), (cone_u, cone_i), (line_u, line_i))]
 table([*covers, mean_pair_cosine(cone_i), mean_pair_cosine(line_i)], "coverage and mean cosine",
       columns=["as trained", "cone", "line", "cosine, cone", "cosine, line"], digits=2)
+check_close(normalize(cone_u)[0] @ normalize(cone_i)[0].T, (users @ items.T + FAR**2) / (1 + FAR**2), 1e-12,
+            "cone: every cosine by the same map, (cos + k^2) / (1 + k^2)")
+plane, constant = np.array([[1.0, 0.0], [-1.0, 0.0], [0.9, np.sqrt(0.19)]]), np.array([10.0, 0.0])
+for rows, digits, name in ((plane, "-1.0000 0.9000", "as they are"),
+                           (plane + constant, "1.0000 0.9992", "(10, 0) added, no axis of its own")):
+    check(normalize(rows)[0][1:] @ normalize(rows)[0][0], digits, f"cosines of (1, 0) with two items: {name}")
 erratum_claim(
     bool(mean_pair_cosine(cone_i) > 0.98 and abs(covers[1] - covers[0]) < 1 and covers[2] < covers[0] - 20),
     right="a cone of mean cosine 0.99 can rank as before; a line of mean cosine 0.35 loses a quarter of the coverage",
     id="collapse-shows-in-coverage", where="lesson 4, recommendation",
     says="a collapsed embedding retrieves the same few items for everyone",
-    why="Adding one constant to rows of equal length changes every cosine by the same affine map.",
+    why="A constant perpendicular to all rows, which have one length, changes every cosine by the same rising map.",
     label="coverage: untouched by a cone, lost on a line",
 )
 
@@ -393,8 +419,8 @@ quality = []
 for cut in cuts:
     pairs, grouped = near_duplicates(rows, cut)
     hit = len(truth & set(map(tuple, pairs.tolist())))
-    quality.append([100 * hit / max(len(pairs), 1), 100 * hit / 60, np.bincount(grouped).max()])
-table(quality, "near-duplicates, 60 planted in 360", rows=[f"cosine {c}" for c in cuts],
+    quality.append([100 * hit / max(len(pairs), 1), 100 * hit / 60, int(np.bincount(grouped).max())])
+table(np.array(quality, dtype=object), "near-duplicates, 60 planted in 360", rows=[f"cosine {c}" for c in cuts],
       columns=["precision %", "recall %", "largest group"], digits=1)
 check_true(bool(quality[0][1] > 90 and quality[2][0] > quality[0][0]), "duplicates: a higher cut is more precise")
 pairs, chain = near_duplicates(np.array([[1, 0.0], [0.8, 0.6], [0.28, 0.96]]), 0.8)
@@ -457,15 +483,27 @@ check_true(min(answers[0][:2]) > 90, "captions: shape and colour by their names"
 check_true(abs(answers[0][2] - 50) < 8 and answers[1][2] > 85, "count: chance unless the captions contained it")
 
 # %% Two consumers, two similarities
-# A reader of topics wants a scene and its denial together, a checker of facts wants them apart. One matrix cannot do
-# both; two encoders can, or one that is told the use in its input (the prefixes of chapter 9).
+# A checker of facts wants the paraphrase of a scene over its denial, by 0.2. A reader of topics wants scene and denial
+# together, which can mean two things. The denial like a paraphrase, within 0.1: that contradicts the checker on every
+# item, and no cosine serves both; two encoders do, or one that is told the use in its input (prefixes, chapter 9).
+# Or the denial over another scene, by 0.2: then one encoder that keeps the order paraphrase, denial, other scene serves
+# both on most items. What cannot be had at once are contradictory demands, not two uses.
 desk = Consumers()
 twins = {"topic": ("topic",), "fact": ("fact",), "both": ("topic", "fact")}
-served = np.array([desk.scores(desk.fit(uses).encode) for uses in twins.values()])
-table(served, "percent served", rows=[f"trained for {name}" for name in twins], columns=["topics", "facts"], digits=1)
-check_true(bool(served[0, 0] > 95 and served[1, 1] > 95), "each use is served by its own encoder")
-check_true(bool(served[0, 1] < 5 and served[1, 0] < 5), "and not by the other's")
-check_true(bool(served[2].min() < 50), "trained for both in turn: one of them goes without")
+cosines = np.array([desk.cosines(desk.fit(uses).encode) for uses in twins.values()])  # (3 encoders, 3, items)
+met = np.array([desk.served(x) for x in cosines])
+served = 100 * np.column_stack([met.mean(axis=2), (met[:, 1] & met[:, 2]).mean(axis=1)])
+table(served, "percent of items that meet a demand", rows=[f"trained for {name}" for name in twins], digits=1,
+      columns=[*desk.DEMANDS, "last two at once"])
+table(cosines.mean(axis=2), "mean cosine with", rows=[f"trained for {name}" for name in twins], digits=2,
+      columns=["paraphrase", "denial", "other scene"])
+check(desk.served(np.array([0.9, 0.6, 0.1])).astype(int), "0 1 1", "cosines 0.9, 0.6, 0.1: last two demands met")
+check_true(bool(served[0, :2].min() > 95 and served[1, 2] > 95), "each use is served by its own encoder")
+check_true(bool(served[0, 2] < 5 and served[1, 0] < 5), "first and last demand: not by the other's encoder")
+check_true(bool(served[2, 0] < 5 and served[2, 2] > 95), "trained for both in turn: denial not like a paraphrase")
+check_true(bool(served[2, 3] > 80), "trained for both in turn: over 80 % of items serve both uses at once")
+check_true(bool(70 < served[1, 3] < served[2, 3]), "trained for facts alone: most items do, but fewer")
+check_true(bool(np.all(-np.diff(cosines[2].mean(axis=1)) > 0.2)), "trained for both: paraphrase, denial, other scene")
 
 # %% A relation with a direction
 # "The lad sells the guitar" implies "the boy sells the instrument", not the other way. cos(a, b) = cos(b, a): one tower

@@ -94,7 +94,7 @@ HARD_SHARES = (("0", 0.0, False), ("0.25", 0.25, False), ("0.5", 0.5, False), ("
 
 
 def hard_share_study(seed, steps=150, n=32, twins=8, count=8, tau=0.05):
-    """Train on paraphrases with a share of mined negatives; `twins` rows of each batch say what another row says.
+    """Train on paraphrases with a share of mined negatives; a batch of n rows holds `twins` pairs that say the same.
 
     Returns (settings, 3): score, mean loss of the last 50 steps, and how often (there) the hardest mined row of a row
     that has a twin is that twin.
@@ -127,7 +127,10 @@ QUEUES = (("batch 8", 8, 0, 0.0), ("batch 8 + queue 120, m = 0", 8, 120, 0.0),
 
 
 class QueueRun:
-    """InfoNCE on paraphrases with a queue of `size` older keys, written by an encoder that follows with momentum."""
+    """InfoNCE on paraphrases with a queue of `size` older keys, written by an encoder that follows with momentum.
+
+    Keys get no gradient, as in MoCo, with size 0 either: so a batch with a queue compares with a batch without.
+    """
 
     def __init__(self, seed, batch, size, momentum, tau=0.05):
         self.world, self.draw = World(seed), np.random.default_rng([seed, 4])
@@ -141,18 +144,14 @@ class QueueRun:
             chosen = self.draw.choice(len(self.world.meanings), self.batch, replace=False)
             first, second = (self.world.say(self.world.meanings[chosen]) for _ in range(2))
             held = self.queue.rows() if self.queue is not None else None
-            encoder = self.encoder
 
-            def loss_of(h, _, second=second, held=held, encoder=encoder):
-                # one tower is trained through the queries, as in MoCo, unless there is no queue: then both are
-                if self.queue is None:
-                    loss, back = info_nce(h, second @ encoder.parameters["weight"], self.tau)
-                    return loss, lambda: (back()[0], np.zeros_like(h))
+            def loss_of(h, _, second=second, held=held):
+                # without a queue the momentum is 0, and slow is the encoder itself
                 loss, back = candidate_info_nce(h, second @ self.slow["weight"], self.tau, queue=held)
                 return loss, lambda: (back()[0], np.zeros_like(h))
 
-            encoder.step(first, loss_of)
-            follow(self.slow, encoder.parameters, self.momentum)
+            self.encoder.step(first, loss_of)
+            follow(self.slow, self.encoder.parameters, self.momentum)
             if self.queue is not None:
                 self.queue.push(second @ self.slow["weight"])
                 self.vectors = [*self.vectors, second][-(self.queue.size // self.batch) :]

@@ -97,6 +97,9 @@ TABLE_7_HARD_NEGATIVE_WEIGHT = {"0.5": 86.1, "1.0": 86.2, "2.0": 86.2}
 #: Table A.1, BERT-base: (batch size, learning rate).
 TABLE_A1_RECIPE = {"unsupervised": (64, 3e-5), "supervised": (512, 5e-5)}
 
+#: Appendix A: passes over the data.
+EPOCHS = {"unsupervised": 1, "supervised": 3}
+
 #: Table B.2: average of the test sets under two protocols ("all": subsets pooled; "wmean": weighted mean of subsets).
 TABLE_B2_PROTOCOL = {"SBERT-base": (74.85, 73.55), "SimCSE supervised, BERT-base": (81.57, 80.41)}
 
@@ -114,6 +117,9 @@ TABLE_E1_TRANSFER = {
 #: Section 4 and footnote 2: sentences of Wikipedia, and steps between two evaluations on STS-B dev.
 UNSUPERVISED_SENTENCES = 1_000_000
 STEPS_BETWEEN_EVALUATIONS = 250
+
+#: Sentence pairs of SNLI and MNLI, training, development and test together (their data cards).
+NLI_PAIRS = {"SNLI": 570_152, "MNLI": 432_702}
 
 #: Training classes of SNLI and MNLI; the released file of triples (SimCSE repository, issue 238).
 ENTAILMENT_PAIRS = {"SNLI": 183_416, "MNLI": 130_899}

@@ -108,7 +108,7 @@ def train_head(windows, batch, steps, seed, temperature=0.1, lr=1e-3, apart=Fals
 
 
 def _apart(windows, picked, rng):
-    """Starts of two windows of each picked section that have no word in common, in random order."""
+    """Starts of two windows of each picked section that have no place in common, in random order."""
     spare = windows.lengths[picked] - 2 * windows.view  # words that lie in neither window
     low, high = np.sort(rng.integers(spare + 1, size=(2, len(picked))), axis=0)
     swap = rng.random(len(picked)) < 0.5
@@ -116,15 +116,16 @@ def _apart(windows, picked, rng):
     return np.where(swap, high, low), np.where(swap, low, high)
 
 
-def seen_and_unseen(texts, vectors, seed, view=VIEW, batch=64, steps=600, lr=3e-3):
+def seen_and_unseen(texts, vectors, seed, view=VIEW, batch=64, steps=600, lr=3e-3, apart=False):
     """The same sections, trained on and not: (3, 2), rows averaged / unseen / seen, recall@1 (percent), mean 1/rank.
 
     The sections are halved at random and a head is trained on each half. Candidates are always those of the own half.
+    apart: trained on windows that never overlap.
     """
     order = np.random.default_rng(seed).permutation(len(texts))
     halves = order[: len(order) // 2 * 2].reshape(2, -1)
     windows = [WindowAverages([texts[i] for i in half], vectors, view) for half in halves]
-    heads = [train_head(w, batch, steps, seed, lr=lr).head for w in windows]
+    heads = [train_head(w, batch, steps, seed, lr=lr, apart=apart).head for w in windows]
     start = identity_head(vectors.vectors.shape[1])
     asked = [(start, start), heads[::-1], heads]
     ranks = [np.concatenate([section_ranks(h, w) for h, w in zip(pair, windows, strict=True)]) for pair in asked]

@@ -1,8 +1,8 @@
 """Small pictures of coloured shapes, and captions that name some of what is in them.
 
 A picture is 12 x 12 pixels in 3 colours (432 numbers): one or two copies of one of 5 shapes, in one of 4 colours, at
-random places, with light of random strength and noise. Its caption is a bag of words: "a", the colour, the shape. It
-never says how many, so "two" is a thing the supervision does not contain.
+random places, with light of random strength and noise. Its caption is a bag of words: "a", the colour, the shape.
+Unless it is asked to (`say`), it does not tell how many, so that the supervision does not contain "two".
 """
 
 import numpy as np

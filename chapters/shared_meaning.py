@@ -143,7 +143,11 @@ def collapse(train_pairs, test_pairs, seed=0, steps=1100, every=25):
 
 
 def shrunk(test_pairs, exponents, seed=0):
-    """No training: the random encoder with 10^-e of its weight across the bias. Rows: alignment, three recalls."""
+    """No training: the random encoder with 10^-e of its weight across the bias.
+
+    Returns (rows (exponents, 5), recall of W P itself): alignment, three recalls, and 1 - mean cosine of the first
+    views. The last as a variance, half the mean |u_i - u_j|^2 over i != j: 1 - cos itself is blind below 1e-16.
+    """
     parameters = start(seed)
     direction = parameters["bias"] / np.linalg.norm(parameters["bias"])
     w = parameters["weight"] - np.outer(parameters["weight"] @ direction, direction)
@@ -151,6 +155,7 @@ def shrunk(test_pairs, exponents, seed=0):
     for e in exponents:
         parameters["weight"] = w * 10.0**-e
         first, second = encode(parameters, test_pairs[0]), encode(parameters, test_pairs[1])
-        rows.append([alignment(first, second), *recalls(first, second)])
+        spread = normalize(first)[0].var(axis=0, ddof=1).sum()
+        rows.append([alignment(first, second), *recalls(first, second), spread])
     return np.array(rows), recall_at_k(-(((test_pairs[0] @ w)[:, None] - test_pairs[1] @ w) ** 2).sum(axis=2),
                                        np.arange(TEST))

@@ -17,6 +17,7 @@ from nano_simcse.retrieval import top_k
 
 USERS, ITEMS, TOPICS, STRENGTH = 300, 240, 6, 4.0
 NEGATIVES = ("uniform", "popularity", "popularity, corrected")
+FAR = 10.0  # how far cone_and_line moves the rows
 
 
 class Market:
@@ -95,6 +96,22 @@ def candidates(user_rows, item_rows, count, seen=None):
     return top_k(np.where(seen, -np.inf, scores) if seen is not None else scores, count)
 
 
+def closeness(market, user_rows, item_rows):
+    """Correlation of the cosines with log p(i|u), both less their mean for the user: 1 for the best critic."""
+    scores, log_p = normalize(user_rows)[0] @ normalize(item_rows)[0].T, np.log(market.p)
+    return float(np.corrcoef(*((x - x.mean(axis=1, keepdims=True)).ravel() for x in (scores, log_p)))[0, 1])
+
+
+def longer_training(market, group, rules, steps=1500, count=30):
+    """(rules, 3): recall of the head, recall of all, closeness to log p, after this many steps."""
+    rows = []
+    for rule in rules:
+        towers = train_towers(market, rule, steps)
+        recalls = recall_by_group(candidates(*towers, count, market.clicks > 0), market.later, group)
+        rows.append([recalls[0], recalls[3], closeness(market, *towers)])
+    return np.array(rows)
+
+
 def trained_on_exposure(seed=0, shown=40, places=20, purchases=40):
     """What logged clicks can judge. The incumbent shows every user the `shown` most popular items (a little shuffled);
     users buy among those by taste. Two candidate lists of `places` items: the best sellers of the log, and the items
@@ -148,7 +165,7 @@ def cold_start(market, cold=48, places=12, steps=200):
 
 
 def cone_and_line(rows):
-    """The unit rows (n, D) moved far along a new axis (a cone), and squeezed onto their first axis (a line)."""
+    """The unit rows (n, D) moved by FAR along a new axis (a cone), and squeezed onto their first axis (a line)."""
     n, width = rows.shape
     first = np.eye(width)[0]
-    return np.c_[rows, np.full(n, 10.0)], np.outer(rows @ first, first) + 1e-3 * rows
+    return np.c_[rows, np.full(n, FAR)], np.outer(rows @ first, first) + 1e-3 * rows

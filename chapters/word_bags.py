@@ -82,9 +82,13 @@ def denied(frame):
 
 class Consumers:
     """One set of sentences for two uses. A reader of topics wants a scene and its denial together; a checker of facts
-    wants them apart. Test items: an anchor, its paraphrase, its denial, and another scene."""
+    wants them apart. Test items: an anchor, its paraphrase, its denial, and another scene.
 
-    USES = ("topic", "fact")
+    DEMANDS on the cosines of the anchor with these three: "like" is within 0.1, "over" by 0.2. The first and the last
+    exclude each other on every item; the second and the last do not.
+    """
+
+    DEMANDS = ("denial like paraphrase", "denial over other scene", "paraphrase over denial")
 
     def __init__(self, seed=0, train_size=400, test_size=200):
         rng = np.random.default_rng([seed, 95])
@@ -116,13 +120,16 @@ class Consumers:
             adam.step(back(np.concatenate(loss_back())), 0.02)
         return encoder
 
-    def scores(self, encode):
-        """Percent of test items served: for the topic reader the denial is nearer than the other scene AND at least as
-        near as 0.8; for the fact checker the paraphrase is nearer than the denial by 0.2."""
-        a, same, no, other = (normalize(encode(x))[0] for x in (self.anchor, self.same, self.denial, self.other))
-        near = [(a * x).sum(axis=1) for x in (same, no, other)]
-        topic, fact = (near[1] > near[2]) & (near[1] > 0.8), near[0] > near[1] + 0.2
-        return [100 * float(topic.mean()), 100 * float(fact.mean())]
+    def cosines(self, encode):
+        """(3, items): cosine of each anchor with its paraphrase, its denial and another scene."""
+        a, *others = (normalize(encode(x))[0] for x in (self.anchor, self.same, self.denial, self.other))
+        return np.array([(a * x).sum(axis=1) for x in others])
+
+    @staticmethod
+    def served(cosines):
+        """bool (3, items): which of DEMANDS each item meets; cosines (3, items)."""
+        same, denial, other = cosines
+        return np.array([denial > same - 0.1, denial > other + 0.2, same > denial + 0.2])
 
 
 def directed_pairs(count, seed):

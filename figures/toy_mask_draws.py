@@ -27,7 +27,7 @@ def draw():
     axis.axvline(np.log(3), color=_style.INK, linestyle=":", linewidth=1)
     axis.annotate("a guess, ln 3", (np.log(3), 2.75), xytext=(4, 0), textcoords="offset points", fontsize=9)
     axis.set_xlabel("loss of the draw (nats)")
-    axis.set_ylabel("length of the pull on the positives, |dL/du|")
+    axis.set_ylabel("length of the pull on the positives")
     axis.set_title("All masks equal: a loss below a guess, and no pull at all")
     axis.legend(title="two equal masks in", markerscale=1.6)
     axis.text(
