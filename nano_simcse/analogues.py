@@ -15,7 +15,11 @@ import numpy as np
 
 from .backend import array_module
 from .errors import InputError
-from .layers.normalize import normalize
+from .inputs import require_whole, require_width, unit_rows
+from .losses.candidate_info_nce import check_temperature
+
+ROUNDING = 8  # eps of the precision: how far the entries of a constant window may lie apart, relative to the largest
+LEAST_SPREAD = 1e-12  # the same in float64, where what was computed may carry the rounding of many steps
 
 
 @dataclass(frozen=True)
@@ -56,12 +60,19 @@ def cut_windows(panel, length, horizon, step=1):
 
 
 def standardise_windows(past):
-    """(shape (n, T), level (n, 1), scale (n, 1)); a constant window has shape 0 and scale 1."""
+    """(shape (n, T), level (n, 1), scale (n, 1)); a constant window has shape 0 and scale 1.
+
+    Constant is a window whose entries lie no further apart than ROUNDING eps of their precision, or LEAST_SPREAD, times
+    the largest in size: divided by its scale, rounding would look like a shape.
+    """
     xp = array_module(past)
     level = past.mean(axis=1, keepdims=True)
     scale = past.std(axis=1, keepdims=True)
-    scale = xp.where(scale <= 1e-12 * xp.maximum(xp.abs(level), 1e-300), 1, scale)
-    return (past - level) / scale, level, scale
+    bound = max(ROUNDING * float(np.finfo(level.dtype).eps), LEAST_SPREAD)
+    spread = past.max(axis=1, keepdims=True) - past.min(axis=1, keepdims=True)
+    constant = spread <= bound * xp.abs(past).max(axis=1, keepdims=True)
+    scale = xp.where(constant, 1, scale)
+    return xp.where(constant, 0, (past - level) / scale), level, scale
 
 
 def overlapping(windows):
@@ -93,12 +104,16 @@ def forecast_by_analogues(queries, query_rows, library, library_rows, k=8, tempe
     query_rows, library_rows  (m, D) and (n, D): their embeddings
     k, temperature            neighbours averaged and how sharply they are weighted by cosine
     allow_future              leave out the rule that an analogue must be over at the query's origin (to show the leak)
-    Raises InputError where a query has fewer than k legal analogues, or sizes do not fit.
+    Raises InputError where a query has fewer than k legal analogues, sizes do not fit, the temperature is not a finite
+    number above 0, and as `inputs.unit_rows` does.
     """
     if len(queries) != len(query_rows) or len(library) != len(library_rows):
         pairs = f"{len(query_rows)} for {len(queries)} queries, {len(library_rows)} for {len(library)} library windows"
         raise InputError(f"every window needs one embedding, got {pairs}")
-    q, rows = normalize(query_rows)[0], normalize(library_rows)[0]
+    q, rows = unit_rows(query_rows, "query_rows"), unit_rows(library_rows, "library_rows")
+    require_width("query_rows", q, "the library has", rows.shape[1])
+    check_temperature(temperature, q.dtype)
+    require_whole("k", k)
     xp = array_module(q)
     cosines = q @ rows.T
     if allow_future:

@@ -7,6 +7,7 @@ import numpy as np
 
 from .backend import array_module
 from .errors import InputError
+from .geometry import entropy_rank
 
 
 def popularity_groups(counts, groups=3):
@@ -48,8 +49,7 @@ def effective_items(candidates, items):
     """exp of the entropy of the items' shares of all list places: K where everyone gets one list, items where even."""
     xp = array_module(candidates)
     share = xp.bincount(candidates.ravel(), minlength=items) / candidates.size
-    share = share[share > 0]
-    return float(xp.exp(-(share * xp.log(share)).sum()))
+    return entropy_rank(share)
 
 
 def listed(candidates, items):

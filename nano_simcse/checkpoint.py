@@ -2,12 +2,13 @@
 
 A model is a table of named arrays, loaded only if every name and shape is the expected one: a parameter that is
 missing is never filled with fresh random numbers, and one that is unexpected is never ignored. A training state is
-the flat buffers themselves (parameters, optimiser moments) and the number of steps done. Every file is written under
-another name and renamed, so a reader finds the old one or the new one.
+the flat buffers themselves (parameters, optimiser moments), the number of steps done and the best of them. Every file
+is written under another name and renamed, so a reader finds the old one or the new one.
 """
 
 import json
 import math
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from .layers import POOLINGS
 from .parameters import Parameters
 from .transforms import Transform
 
+PROGRESS = ("step", "best_step", "best_score")
 KINDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a string"}
 READING = {"pooling": str, "max_length": int, "normalize": bool, "transform": str}  # in config.json, by the encoder
 
@@ -31,10 +33,12 @@ def save_parameters(path, params):
     """Write every named array of `params` to `path` (float32, as it is)."""
     with atomic_write(path) as temporary:
         # safetensors sorts by name; the file's bytes depend on the values alone.
-        _write(path, {name: np.ascontiguousarray(to_host(view)) for name, view in params.items()}, temporary)
+        write_arrays(path, {name: np.ascontiguousarray(to_host(view)) for name, view in params.items()}, temporary)
 
 
-def _write(path, arrays, temporary, metadata=None):
+def write_arrays(path, arrays, temporary, metadata=None):
+    """Write name -> array to the safetensors file `temporary`, which is to become `path`; CheckpointError where it
+    cannot be written."""
     try:
         save_file(arrays, temporary, metadata=metadata)
     except SafetensorError as error:  # safetensors' word for a full disk, among others
@@ -90,7 +94,7 @@ def save_transform(path, transform):
     """Write the numbers of a Transform to `path`, in float64, as they are; its kind stands in config.json."""
     arrays = {"mean": transform.mean, "matrix": transform.matrix}
     with atomic_write(path) as temporary:
-        _write(path, {name: array for name, array in arrays.items() if array is not None}, temporary)
+        write_arrays(path, {name: array for name, array in arrays.items() if array is not None}, temporary)
 
 
 def load_transform(path, kind, width):
@@ -113,15 +117,16 @@ def load_transform(path, kind, width):
     return transform
 
 
-def save_state(path, buffers, step):
-    """Write a resumable training state: name -> Parameters in `buffers`, and the number of steps done."""
+def save_state(path, buffers, progress):
+    """Write a resumable training state: name -> Parameters in `buffers`, and PROGRESS, a dict: steps done, best step of
+    them, its score or None."""
     with atomic_write(path) as temporary:
         arrays = {name: to_host(params.flat) for name, params in buffers.items()}
-        _write(path, arrays, temporary, {"step": str(step)})
+        write_arrays(path, arrays, temporary, {"progress": json.dumps(progress)})
 
 
 def load_state(path, buffers):
-    """Fill the Parameters of `buffers` (name -> Parameters) from `path`; returns the number of steps done.
+    """Fill the Parameters of `buffers` (name -> Parameters) from `path`; returns the dict PROGRESS.
 
     Raises CheckpointError where the file is missing, damaged, or holds other buffers.
     """
@@ -134,10 +139,12 @@ def load_state(path, buffers):
             if values.shape != params.flat.shape:
                 raise CheckpointError(f"{path}: {name} has {values.size} numbers, the model {params.flat.size}")
             params.flat[...] = to_device(values, device_of(params.flat))
-        step = (file.metadata() or {}).get("step", "")
-    if not step.isdecimal():
-        raise CheckpointError(f"{path} does not say after which step it was written; expected the state of a run")
-    return int(step)
+        text = (file.metadata() or {}).get("progress", "null")
+    with suppress(ValueError):
+        progress = json.loads(text)
+        if isinstance(progress, dict) and set(progress) == set(PROGRESS) and isinstance(progress["step"], int):
+            return progress
+    raise CheckpointError(f"{path} does not say after which step it was written; expected the state of a run")
 
 
 def write_json(path, value):

@@ -40,96 +40,13 @@ def parser():
         epilog="example: nano-simcse train && nano-simcse search 'singular value decomposition of a matrix'",
     )
     commands_ = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
-
-    def add(name, summary, example):
+    for name, (summary, example, add_arguments) in COMMANDS.items():
         sub = commands_.add_parser(
             name, help=summary, description=summary, epilog=f"example: {example}",
             formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
         )  # fmt: skip
-        return sub
-
-    _train_arguments(add("train", "train a sentence encoder", TRAIN_EXAMPLE))
-
-    _study_arguments(add("study", "train arms that differ in one thing, over several seeds", STUDY_EXAMPLE))
-
-    encode = add("encode", "embed every line of a file", "nano-simcse encode lines.txt --out x.npy")
-    encode.add_argument("file", metavar="FILE", help="one sentence a line, also .gz; - reads standard input")
-    encode.add_argument("--out", required=True, metavar="X.npy", help="where to write the float32 array (n, D)")
-    encode.add_argument("--normalize", action="store_true", help="scale every row to length 1")
-    encode.add_argument("--batch-size", type=int, default=64, metavar="N", help="rows at once (default 64)")
-    encode.add_argument("--max-length", type=int, metavar="T", help="tokens kept of a sentence (default: the model's)")
-
-    evaluate = add("evaluate", "score STS files or a suite of them, and recall on pairs",
-                   "nano-simcse evaluate data --model runs/001-dropout --pooling mean,cls_before_pooler")  # fmt: skip
-    evaluate.add_argument("files", metavar="FILE|FOLDER", nargs="+", help="columns sentence1, sentence2, score"
-                          "[, subset], or pairs and triples without scores; a folder is the suite: sts12-test to "
-                          "sts16-test, stsb-dev, stsb-test, sickr-test, as download writes them")  # fmt: skip
-    evaluate.add_argument("--max-length", type=int, metavar="T", help="tokens kept (default: the model's)")
-
-    probe = add("probe", "a linear classifier on frozen embeddings, cross-validated",
-                "nano-simcse probe labelled.tsv --model runs/001-dropout")  # fmt: skip
-    probe.add_argument("file", metavar="FILE", help="columns label and sentence (or text): .tsv .csv .jsonl")
-    probe.add_argument("--folds", type=_number(int), default=10, metavar="K", help="parts of the data (default 10)")
-    probe.add_argument("--seed", type=_number(int), default=0, metavar="N", help="of the parts (default 0)")
-
-    for sub in (evaluate, probe):
-        sub.add_argument("--pooling", type=_poolings, action="extend", metavar="P[,P...]", help="how a sentence vector "
-                         f"is read, one row each: {', '.join(POOLINGS)} (default: the model's)")  # fmt: skip
-
-    search = add("search", "find the texts closest to a query",
-                 'nano-simcse search "singular value decomposition of a matrix" -k 5')  # fmt: skip
-    search.add_argument("query", metavar="QUERY")
-    search.add_argument("--corpus", metavar="FILE", help="one text a line; default: the documentation of your Python")
-    search.add_argument("-k", type=int, default=10, help="number of answers (default 10)")
-    search.add_argument("--weight", type=_number(float), metavar="W",
-                        help="weight of the embeddings beside BM25 (default: as the run chose, else 0.5)")  # fmt: skip
-    which = search.add_mutually_exclusive_group()
-    which.add_argument("--dense", action="store_true", help="embeddings alone")
-    which.add_argument("--lexical", action="store_true", help="BM25 alone")
-
-    diagnose = add("diagnose", "what is wrong with embeddings, in words, and what training changed",
-                   "nano-simcse diagnose stsb-dev.tsv --against runs/001-dropout --picture geometry.png")  # fmt: skip
-    diagnose.add_argument("file", metavar="FILE", help="one sentence a line; pairs for alignment; rated pairs for STS")
-    diagnose.add_argument("--pooling", choices=POOLINGS, metavar="|".join(POOLINGS),
-                          help="how --model is read (default: as it says)")  # fmt: skip
-    diagnose.add_argument("--against", metavar="MODEL2", help="the model after training, to be read as it says")
-    diagnose.add_argument("--fit", metavar="TEXT", help="sentences to fit centring and whitening to (default: FILE's)")
-    diagnose.add_argument("--ranks", metavar="K,L", help="whiten to these numbers of directions as well")
-    diagnose.add_argument("--picture", metavar="OUT.png", help="spectra, cosines and the alignment-uniformity plane")
-
-    whiten = add("whiten", "fit whitening or centring to a text and save the model with it",
-                 "nano-simcse whiten wiki.txt --model runs/001-dropout --rank 256 --out whitened")  # fmt: skip
-    whiten.add_argument("file", metavar="FILE", help="sentences to fit to, one a line: as many as you have")
-    whiten.add_argument("--out", required=True, metavar="DIR", help="new or empty folder for the model")
-    whiten.add_argument("--kind", choices=FITTED, default=FITTED[0], metavar="|".join(FITTED),
-                        help=f"every direction made equal, or the mean taken off (default {FITTED[0]})")  # fmt: skip
-    whiten.add_argument("--rank", type=_number(int), metavar="K", help="leading directions to keep (default: all)")
-    whiten.add_argument("--pooling", choices=POOLINGS, metavar="|".join(POOLINGS),
-                        help="how a sentence vector is read (default: the model's)")  # fmt: skip
-    whiten.add_argument("--max-length", type=int, metavar="T", help="tokens kept (default: the model's)")
-
-    export = add("export", "write a folder for sentence-transformers and transformers",
-                 "nano-simcse export runs/001-dropout --to my-model")  # fmt: skip
-    export.add_argument("model", metavar="MODEL", help="run folder, or any other model")
-    export.add_argument("--to", required=True, metavar="DIR", help="new or empty folder to write")
-
-    download = add("download", "fetch public sets and models", "nano-simcse download stsb --to data")
-    download.add_argument("names", metavar="NAME", nargs="+", help="stsb, sts, sickr, nli, wiki1m, or a model's hub id")
-    download.add_argument("--to", default="data", metavar="DIR", help="folder for the files of a set (default data)")
-
-    info = add("info", "what a model folder holds", "nano-simcse info runs/001-dropout")
-    info.add_argument("model", metavar="DIR", nargs="?", help="default: the newest run in ./runs")
-
-    for sub in (encode, evaluate, probe, search, diagnose, whiten):
-        sub.add_argument("--model", metavar="DIR", help="folder, package:NAME or hub id (default: newest run)")
-    for sub in (encode, evaluate, probe, search, diagnose, whiten):
-        sub.add_argument("--device", default="cpu", metavar="D", help="cpu, cuda or cuda:i (default cpu)")
-    for sub in (evaluate, probe, search, diagnose, whiten, info):
-        sub.add_argument("--json", action="store_true", help="make the last line of output one JSON object")
+        add_arguments(sub)
     return top
-
-
-TRAIN_EXAMPLE = "nano-simcse train wiki.txt --positives dropout --steps 500 --dev stsb-dev.tsv --out runs/wiki"
 
 
 def _train_arguments(sub):
@@ -155,10 +72,7 @@ def _train_arguments(sub):
     sub.add_argument("--resume", action="store_true", help="go on with the run in --out")
     sub.add_argument("--overwrite", action="store_true", help="replace the run in --out")
     sub.add_argument("--compare", action="store_true", help="train once for every kind of positives, side by side")
-    sub.add_argument("--json", action="store_true", help="make the last line of output one JSON object")
-
-
-STUDY_EXAMPLE = "nano-simcse study dropout --seeds 0,1 --steps 100 --out studies/dropout"
+    _json_argument(sub)
 
 
 def _study_arguments(sub):
@@ -173,8 +87,150 @@ def _study_arguments(sub):
     sub.add_argument("--out", metavar="DIR", help="folder of the study (default studies/TOPIC); what it holds is kept")
     sub.add_argument("--threads", type=_number(int), metavar="N", help=HELP["threads"])
     sub.add_argument("--keep-models", action="store_true", help="keep the checkpoints of runs that are done")
+    _json_argument(sub)
+
+
+def _encode_arguments(sub):
+    sub.add_argument("file", metavar="FILE", help="one sentence a line, also .gz; - reads standard input")
+    sub.add_argument("--out", required=True, metavar="X.npy", help="where to write the float32 array (n, D)")
+    sub.add_argument("--normalize", action="store_true", help="scale every row to length 1")
+    sub.add_argument("--batch-size", type=int, default=64, metavar="N", help="rows at once (default 64)")
+    sub.add_argument("--max-length", type=int, metavar="T", help="tokens kept of a sentence (default: the model's)")
+    _model_arguments(sub)
+
+
+def _evaluate_arguments(sub):
+    sub.add_argument("files", metavar="FILE|FOLDER", nargs="+", help="columns sentence1, sentence2, score"
+                     "[, subset], or pairs and triples without scores; a folder is the suite: sts12-test to "
+                     "sts16-test, stsb-dev, stsb-test, sickr-test, as download writes them")  # fmt: skip
+    sub.add_argument("--max-length", type=int, metavar="T", help="tokens kept (default: the model's)")
+    _poolings_argument(sub)
+    _model_arguments(sub)
+    _json_argument(sub)
+
+
+def _probe_arguments(sub):
+    sub.add_argument("file", metavar="FILE", help="columns label and sentence (or text): .tsv .csv .jsonl")
+    sub.add_argument("--folds", type=_number(int), default=10, metavar="K", help="parts of the data (default 10)")
+    sub.add_argument("--seed", type=_number(int), default=0, metavar="N", help="of the parts (default 0)")
+    _poolings_argument(sub)
+    _model_arguments(sub)
+    _json_argument(sub)
+
+
+def _search_arguments(sub):
+    sub.add_argument("query", metavar="QUERY")
+    sub.add_argument("--corpus", metavar="FILE", help="one text a line; default: the documentation of your Python")
+    sub.add_argument("-k", type=int, default=10, help="number of answers (default 10)")
+    sub.add_argument("--weight", type=_number(float), metavar="W",
+                     help="weight of the embeddings beside BM25 (default: as the run chose, else 0.5)")  # fmt: skip
+    which = sub.add_mutually_exclusive_group()
+    which.add_argument("--dense", action="store_true", help="embeddings alone")
+    which.add_argument("--lexical", action="store_true", help="BM25 alone")
+    _model_arguments(sub)
+    _json_argument(sub)
+
+
+def _diagnose_arguments(sub):
+    sub.add_argument("file", metavar="FILE", help="one sentence a line; pairs for alignment; rated pairs for STS")
+    sub.add_argument("--pooling", choices=POOLINGS, metavar="|".join(POOLINGS),
+                     help="how --model is read (default: as it says)")  # fmt: skip
+    sub.add_argument("--against", metavar="MODEL2", help="the model after training, to be read as it says")
+    sub.add_argument("--fit", metavar="TEXT", help="sentences to fit centring and whitening to (default: FILE's)")
+    sub.add_argument("--ranks", metavar="K,L", help="whiten to these numbers of directions as well")
+    sub.add_argument("--picture", metavar="OUT.png", help="spectra, cosines and the alignment-uniformity plane")
+    _model_arguments(sub)
+    _json_argument(sub)
+
+
+def _whiten_arguments(sub):
+    sub.add_argument("file", metavar="FILE", help="sentences to fit to, one a line: as many as you have")
+    sub.add_argument("--out", required=True, metavar="DIR", help="new or empty folder for the model")
+    sub.add_argument("--kind", choices=FITTED, default=FITTED[0], metavar="|".join(FITTED),
+                     help=f"every direction made equal, or the mean taken off (default {FITTED[0]})")  # fmt: skip
+    sub.add_argument("--rank", type=_number(int), metavar="K", help="leading directions to keep (default: all)")
+    sub.add_argument("--pooling", choices=POOLINGS, metavar="|".join(POOLINGS),
+                     help="how a sentence vector is read (default: the model's)")  # fmt: skip
+    sub.add_argument("--max-length", type=int, metavar="T", help="tokens kept (default: the model's)")
+    _model_arguments(sub)
+    _json_argument(sub)
+
+
+def _export_arguments(sub):
+    sub.add_argument("model", metavar="MODEL", help="run folder, or any other model")
+    sub.add_argument("--to", required=True, metavar="DIR", help="new or empty folder to write")
+
+
+def _download_arguments(sub):
+    sub.add_argument("names", metavar="NAME", nargs="+", help="stsb, sts, sickr, nli, wiki1m, or a model's hub id")
+    sub.add_argument("--to", default="data", metavar="DIR", help="folder for the files of a set (default data)")
+
+
+def _info_arguments(sub):
+    sub.add_argument("model", metavar="DIR", nargs="?", help="default: the newest run in ./runs")
+    _json_argument(sub)
+
+
+def _poolings_argument(sub):
+    sub.add_argument("--pooling", type=_poolings, action="extend", metavar="P[,P...]", help="how a sentence vector is "
+                     f"read, one row each: {', '.join(POOLINGS)} (default: the model's)")  # fmt: skip
+
+
+def _model_arguments(sub):
+    sub.add_argument("--model", metavar="DIR", help="folder, package:NAME or hub id (default: newest run)")
+    sub.add_argument("--device", default="cpu", metavar="D", help="cpu, cuda or cuda:i (default cpu)")
+
+
+def _json_argument(sub):
     sub.add_argument("--json", action="store_true", help="make the last line of output one JSON object")
 
+
+# name: (summary, example, what adds the arguments)
+COMMANDS = {
+    "train": (
+        "train a sentence encoder",
+        "nano-simcse train wiki.txt --positives dropout --steps 500 --dev stsb-dev.tsv --out runs/wiki",
+        _train_arguments,
+    ),
+    "study": (
+        "train arms that differ in one thing, over several seeds",
+        "nano-simcse study dropout --seeds 0,1 --steps 100 --out studies/dropout",
+        _study_arguments,
+    ),
+    "encode": ("embed every line of a file", "nano-simcse encode lines.txt --out x.npy", _encode_arguments),
+    "evaluate": (
+        "score STS files or a suite of them, and recall on pairs",
+        "nano-simcse evaluate data --model runs/001-dropout --pooling mean,cls_before_pooler",
+        _evaluate_arguments,
+    ),
+    "probe": (
+        "a linear classifier on frozen embeddings, cross-validated",
+        "nano-simcse probe labelled.tsv --model runs/001-dropout",
+        _probe_arguments,
+    ),
+    "search": (
+        "find the texts closest to a query",
+        'nano-simcse search "singular value decomposition of a matrix" -k 5',
+        _search_arguments,
+    ),
+    "diagnose": (
+        "what is wrong with embeddings, in words, and what training changed",
+        "nano-simcse diagnose stsb-dev.tsv --against runs/001-dropout --picture geometry.png",
+        _diagnose_arguments,
+    ),
+    "whiten": (
+        "fit whitening or centring to a text and save the model with it",
+        "nano-simcse whiten wiki.txt --model runs/001-dropout --rank 256 --out whitened",
+        _whiten_arguments,
+    ),
+    "export": (
+        "write a folder for sentence-transformers and transformers",
+        "nano-simcse export runs/001-dropout --to my-model",
+        _export_arguments,
+    ),
+    "download": ("fetch public sets and models", "nano-simcse download stsb --to data", _download_arguments),
+    "info": ("what a model folder holds", "nano-simcse info runs/001-dropout", _info_arguments),
+}
 
 TEXTS = {"device": "D", "init": "MODEL"}
 HELP = {

@@ -78,7 +78,7 @@ SETS = {
 }
 
 
-def download(name, folder="data", progress=None):
+def download(name, folder="data"):
     """Fetch one of SETS, or the model with this hub id; returns the paths of its files.
 
     Files of a set are checked and copied to `folder` under their names here. A model stays in the cache, from which
@@ -93,7 +93,7 @@ def download(name, folder="data", progress=None):
     arrived = []
     for file in SETS[name].files:
         known = {file.path: file.sha256} if file.sha256 else None
-        cached = fetch(file.repo, [file.path], kind="dataset", sha256=known, progress=progress) / file.path
+        cached = fetch(file.repo, [file.path], kind="dataset", sha256=known) / file.path
         if file.pairs is not None and (found := len(read_sts(cached))) != file.pairs:
             raise InputError(f"{file.repo}/{file.path} has {found} pairs; expected {file.pairs}")
         target = Path(folder) / file.name

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from .errors import InputError
-from .retrieval import unit_rows
+from .inputs import is_whole, unit_rows
 
 _BLOCK_ROWS = 1024
 
@@ -133,8 +133,8 @@ def evaluate_sts(encoder, pairs, batch_size=64, show_progress_bar=None):
     cosines = np.empty(len(pairs))
     for start in range(0, len(pairs), _BLOCK_ROWS):
         block = slice(start, start + _BLOCK_ROWS)
-        u = unit_rows(embeddings[left[block]].astype(np.float64), "embeddings of first sentences")
-        v = unit_rows(embeddings[right[block]].astype(np.float64), "embeddings of second sentences")
+        u = unit_rows(embeddings[left[block]], "embeddings of first sentences", np.float64)
+        v = unit_rows(embeddings[right[block]], "embeddings of second sentences", np.float64)
         cosines[block] = np.einsum("nd,nd->n", u, v)
     subsets = [pair.subset for pair in pairs] if pairs[0].subset else None
     report = sts_scores(np.round(cosines, 12), [pair.score for pair in pairs], subsets)
@@ -175,7 +175,7 @@ def recall_at_k(scores, gold, k=1, *, tolerance=0.0):
     Args: scores (n, m); gold (n,) integers in [0, m); k >= 1; tolerance as for `gold_ranks`.
     Returns: float in [0, 100]; chance is 100 k / m. Raises: InputError as `gold_ranks`, or for k < 1.
     """
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+    if not is_whole(k, 1):
         raise InputError(f"k must be an integer >= 1, got {k!r}.")
     return float(100.0 * np.mean(gold_ranks(scores, gold, tolerance=tolerance) <= k))
 
@@ -225,7 +225,7 @@ def binomial_error(percent, n):
     """
     if not 0 <= percent <= 100:
         raise InputError(f"percent must lie in [0, 100], got {percent}.")
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+    if not is_whole(n, 1):
         raise InputError(f"n must be an integer >= 1, got {n!r}.")
     p = percent / 100
     return float(100 * np.sqrt(p * (1 - p) / n))
@@ -241,9 +241,11 @@ def _correlations(scores, gold):
 
 
 def _centred_unit(a):
-    """(a - mean) / |a - mean|, scaled first so that no square leaves the range of float64."""
+    """(a - mean) / |a - mean|, scaled first so that no sum and no square leaves the range of float64."""
+    a = np.ldexp(a, -np.frexp(np.abs(a).max())[1])  # by a power of two, which rounds nothing
     a = a - a.mean()
-    a = a / np.abs(a).max()
+    a -= a.mean()  # the mean of nearly equal numbers is rounded, by as much as they differ
+    a /= np.abs(a).max()
     return a / np.linalg.norm(a)
 
 

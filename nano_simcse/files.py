@@ -17,6 +17,7 @@ from .errors import InputError
 APPLICATION = "nano_simcse"
 NO_ROOM = {errno.ENOSPC, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)}  # said of the file being written
 WRITING = ".writing-"  # how the name of a file begins until it is complete
+LONGEST_SUFFIX = 16  # characters: what follows a dot in a long name need not be a suffix
 
 
 @contextmanager
@@ -26,15 +27,15 @@ def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
         with atomic_write("model/config.json") as temporary:
             temporary.write_text(text, encoding="utf-8")
 
-    Missing parent folders are created. The temporary name ends like `path` does, for writers that look at
-    the suffix. Raises what the body raises, and OSError (disk full, no permission) that names `path`, never
-    the temporary one; `path` is then what it was before.
+    Missing parent folders are created, and of a link the file it leads to is replaced. The temporary name has
+    the suffix of `path`, for writers that look at it. Raises what the body raises, and OSError (disk full, no
+    permission, a pipe or a device) that names `path`, never the temporary one; `path` is then what it was before.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path, target = Path(path), _target(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
     # The same folder, because a rename is atomic only within one file system.
     try:
-        handle, name = tempfile.mkstemp(prefix=WRITING, suffix="-" + path.name, dir=path.parent)
+        handle, name = tempfile.mkstemp(prefix=WRITING, suffix=target.suffix[:LONGEST_SUFFIX], dir=target.parent)
     except OSError as error:
         error.filename = str(path)
         raise
@@ -43,8 +44,8 @@ def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
     try:
         yield temporary
         # mkstemp makes the file private, and so may the body; a finished file gets the rights any new file would have.
-        temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
-        os.replace(temporary, path)
+        temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+        os.replace(temporary, target)
     except BaseException as error:
         with suppress(FileNotFoundError):
             temporary.unlink()
@@ -67,20 +68,43 @@ def new_folder(path: str | os.PathLike) -> Iterator[Path]:
     with scratch as temporary:
         made = Path(temporary) / "made"
         made.mkdir()  # with the rights of any new folder, which the temporary one does not have
-        yield made
+        with told_of(path, made):
+            yield made
         if path.exists():
             path.rmdir()
         os.replace(made, path)
 
 
+@contextmanager
+def told_of(path: Path, temporary: Path) -> Iterator[None]:
+    """Let errors of the body speak of `path` where they speak of the temporary folder that is to become it."""
+    try:
+        yield
+    except Exception as error:
+        error.args = tuple(
+            part.replace(str(temporary), str(path)) if isinstance(part, str) else part for part in error.args
+        )
+        if getattr(error, "filename", None) is not None:
+            error.filename = str(error.filename).replace(str(temporary), str(path))
+        raise
+
+
 def require_writable(path: str | os.PathLike) -> None:
     """Raise InputError, naming `path`, where no file can be made there: asked before long work, not after it."""
-    path = Path(path)
     with _said_of(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=path.parent).close()
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        target = _target(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=target.parent).close()
+
+
+def _target(path):
+    """The file that writing to `path` makes or replaces: behind all links, so that the links stay."""
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if target.exists() and not target.is_file():  # it would be gone, and a file in its place
+        raise OSError(errno.EINVAL, "it is a pipe or a device", str(path))
+    return target
 
 
 @contextmanager

@@ -10,22 +10,19 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from scipy.special import hyp0f1, logsumexp
 
-from .backend import to_host
+from . import inputs
+from .backend import on_host, to_host
 from .errors import InputError
-from .layers.normalize import normalize
 
 PAIR_BLOCK = 1 << 22  # cosines held at once: 32 MB
 
 
 def unit_rows(x):
-    """float64 copy of x (N, D) on the host, rows scaled to length 1. Raises InputError for NaN or a zero row."""
-    x = np.asarray(to_host(x), np.float64)
-    if x.ndim != 2 or x.shape[0] == 0:
+    """`inputs.unit_rows` of x (N, D), N >= 1, in float64 on the host. Raises InputError as that does, or for no row."""
+    x = inputs.unit_rows(x if on_host(x) else to_host(x), dtype=np.float64)
+    if not len(x):
         raise InputError(f"embeddings of shape {x.shape} are not a table (N, D) with at least one row")
-    if not np.isfinite(x).all():
-        row = int(np.flatnonzero(~np.isfinite(x).all(axis=1))[0])
-        raise InputError(f"row {row} of the embeddings holds NaN or infinity")
-    return normalize(x)[0]
+    return x
 
 
 def alignment(x, y):
@@ -195,11 +192,14 @@ def collapse_guard(x, loss=None, candidates=None, least_rank=3.0, least_spread=1
     chance      a loss within `chance_margin` (relative) of log(candidates): the rows are told apart no better than by
                 guessing
     A tight cone whose rows still differ in many directions raises none of them, although its mean cosine is near 1.
+    Raises InputError for unusable rows, and for fewer than 2 candidates, among which there is nothing to guess.
     """
+    if candidates is not None and not candidates >= 2:
+        raise InputError(f"candidates is {candidates}; expected at least 2")
     reasons = []
     spread = max(0.0, 1 - norm_of_mean(x) ** 2)  # equal rows: rounding would make it negative
     rank = effective_rank(x, centre=True)
-    floor = min(least_rank, 0.99 * x.shape[1], (len(x) - 1) / 2)
+    floor = min(least_rank, 0.99 * np.shape(x)[1], (len(x) - 1) / 2)
     if spread < least_spread:
         reasons.append(f"all rows lie within one point: their variance is {spread:.2g}")
     elif rank < floor:

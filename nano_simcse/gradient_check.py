@@ -6,17 +6,22 @@ rounding; in float64, h near 1e-5 balances the two at about 1e-10 of the functio
 
 import numpy as np
 
+from .arrays import require_floats
+from .errors import InputError
+
 
 def numeric_gradient(f, x, h=1e-5, entries=None):
     """Gradient of the scalar function f with respect to the float64 array x, by central differences.
 
     f takes no argument and reads x, which is changed in place and restored. entries: flat indices to probe (all by
-    default); the others are NaN in the result, which has the shape of x.
+    default); the others are NaN in the result, which has the shape of x. Raises InputError for x that is no contiguous
+    array of floats: a change of h must arrive where f reads, and integers would cut it to 0.
     """
+    require_floats(x=x)
     gradient = np.full(x.shape, np.nan)
     flat, out = x.reshape(-1), gradient.reshape(-1)
     if not np.shares_memory(flat, x):
-        raise ValueError("x must be contiguous, so that changing an entry changes what f reads")
+        raise InputError("x is not contiguous; expected an array whose flat form shares its memory with it")
     for i in range(x.size) if entries is None else entries:
         saved = flat[i]
         flat[i] = saved + h

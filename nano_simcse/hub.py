@@ -27,6 +27,7 @@ from .files import user_cache_folder
 BLOCK = 1 << 20
 ATTEMPTS = 3  # transfers of one file before giving up for now
 PATIENCE = 20  # seconds without an answer
+EARLY = "the connection closed early"
 REQUIRED = ("config.json", "model.safetensors")
 LENGTH = "sentence_bert_config.json"
 OPTIONAL = ("tokenizer.json", "vocab.txt", "tokenizer_config.json", "modules.json", LENGTH,
@@ -59,11 +60,11 @@ def model_folder(repo, refresh=False):
     return fetch(repo, (), inside, refresh=refresh, commit=folder.name) if inside else folder
 
 
-def fetch(repo, names, optional=(), *, kind="model", sha256=None, refresh=True, commit=None, progress=None):
+def fetch(repo, names, optional=(), *, kind="model", sha256=None, refresh=True, commit=None):
     """Folder of the cache with the files `names`, and those of `optional` that exist, of one commit of `repo`.
 
     kind: "model" or "dataset"; sha256: name -> hex digest where known; refresh: ask the hub even where the cache has
-    all; commit: take this one; progress: None shows bars on a terminal. Without a connection the cache is used.
+    all; commit: take this one. Without a connection the cache is used.
     Raises InputError, Offline or Absent.
     """
     root = user_cache_folder() / "hub" / kind / repo.replace("/", "--")
@@ -78,7 +79,7 @@ def fetch(repo, names, optional=(), *, kind="model", sha256=None, refresh=True, 
         revision, found, absent = commit or "main", [], []
         for name in (*names, *optional):
             try:
-                revision = _fetch_file(root, repo, name, kind, revision, (sha256 or {}).get(name), progress)
+                revision = _fetch_file(root, repo, name, kind, revision, (sha256 or {}).get(name))
                 found.append(name)
             except Absent:
                 if name in names:
@@ -95,7 +96,7 @@ def fetch(repo, names, optional=(), *, kind="model", sha256=None, refresh=True, 
     return root / revision
 
 
-def _fetch_file(root, repo, name, kind, revision, sha256, progress):
+def _fetch_file(root, repo, name, kind, revision, sha256):
     """Bring one file into the cache; returns its commit."""
     url, metadata = _look_up(repo, name, kind, revision)
     target = root / metadata.commit_hash / name
@@ -110,7 +111,7 @@ def _fetch_file(root, repo, name, kind, revision, sha256, progress):
     location = metadata.location or url
     headers = _headers() if urlsplit(location).netloc == urlsplit(url).netloc else {}
     label = f"{repo}/{name}"
-    _transfer(location, headers, partial, metadata.size, label, progress)
+    _transfer(location, headers, partial, metadata.size, label)
     found = _digest(partial) if expected else None
     if found != expected:
         partial.unlink()
@@ -152,13 +153,13 @@ def _headers():
     return build_hf_headers()
 
 
-def _transfer(url, headers, partial, size, label, progress):
+def _transfer(url, headers, partial, size, label):
     """Bring `partial` to `size` bytes, from where it stands."""
-    hide = progress is False or (size is not None and size < BLOCK)
+    hide = size is not None and size < BLOCK
     have, reason = 0, "no byte came"
     with tqdm(total=size, desc=label, unit="B", unit_scale=True, disable=hide or None, leave=False) as bar:
         for _ in range(ATTEMPTS):
-            have = partial.stat().st_size if partial.exists() else 0
+            have = _size(partial)
             if size is not None and have > size:
                 partial.unlink()
                 have = 0
@@ -169,9 +170,11 @@ def _transfer(url, headers, partial, size, label, progress):
             except (OSError, http.client.HTTPException) as error:
                 reason = str(error) or type(error).__name__
             else:
-                reason = "the connection closed early"
-            have = partial.stat().st_size if partial.exists() else 0
-            if have == size or (size is None and have):
+                if size is None and _size(partial):
+                    return  # nobody says how long it is; it ended as an answer should
+                reason = EARLY
+            have = _size(partial)
+            if have == size:
                 return
     raise Offline(
         f"{label} stopped after {have:,} of {size:,} bytes ({reason}); the same command goes on from there"
@@ -192,6 +195,12 @@ def _append(url, headers, partial, have, bar):
             while block := answer.read(BLOCK):
                 file.write(block)
                 bar.update(len(block))
+        if answer.length:  # bytes still to come: http.client ends a shortened body without a word
+            raise ConnectionError(EARLY)
+
+
+def _size(file):
+    return file.stat().st_size if file.exists() else 0
 
 
 def _digest(path):

@@ -14,7 +14,8 @@ from typing import ClassVar
 import numpy as np
 
 from .errors import InputError, MetricMismatch, StaleIndex
-from .retrieval import DenseIndex, top_k, unit_rows
+from .inputs import is_whole, listed, number_rows, require_width, unit_rows
+from .retrieval import DenseIndex, top_k
 
 METRICS = ("cosine", "inner product")
 UNIT_TOLERANCE = 1e-3  # of a row's length, for an index by inner product: float16 rows still pass
@@ -35,9 +36,12 @@ class _Index:
             raise InputError(f"version is {version!r}; expected the fingerprint of the encoder, a string")
         check_metric(embeddings, metric)
         self.version, self.metric = version, metric
-        self._count = 0
-        self._open(unit_rows(embeddings, "embeddings"))
-        self._count = len(embeddings)
+        unit = unit_rows(embeddings, "embeddings")
+        if not len(unit):
+            raise InputError("the corpus is empty: an index needs at least one embedding")
+        self._count, self._width = 0, unit.shape[1]
+        self._open(unit)
+        self._count = len(unit)
 
     def __len__(self):
         """Number of rows, 0 once closed."""
@@ -57,39 +61,51 @@ class _Index:
     def search(self, queries, k: int, version: str):
         """The k nearest rows of every query: (rows (q, k') int64, cosines (q, k')), k' = min(k, n), best first.
 
-        queries (q, D), made by the encoder `version`. Raises StaleIndex where the index holds rows of another version,
-        MetricMismatch for queries that are not of unit length under "inner product", InputError when closed.
+        queries (q, D), q >= 0, made by the encoder `version`. Raises StaleIndex where the index holds rows of another
+        version, MetricMismatch for queries that are not of unit length under "inner product", InputError when closed,
+        for another width, and as `unit_rows` does.
         """
         self._require_open()
         self._require(version, "queries")
         check_metric(queries, self.metric)
-        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        if not is_whole(k, 1):
             raise InputError(f"k must be an integer >= 1, got {k!r}.")
-        return self._search(unit_rows(queries, "queries"), min(k, self._count))
+        return self._search(self._unit_rows(queries, "queries"), min(k, self._count))
 
     def add(self, embeddings, version: str):
-        """Append rows (m, D) of the same version; returns their row numbers."""
+        """Append rows (m, D) of the same version; returns their row numbers. Raises as `search` does."""
         self._require_open()
         self._require(version, "rows")
         check_metric(embeddings, self.metric)
-        self._extend(unit_rows(embeddings, "embeddings"))
-        first, self._count = self._count, self._count + len(embeddings)
+        unit = self._unit_rows(embeddings, "embeddings")
+        self._extend(unit)
+        first, self._count = self._count, self._count + len(unit)
         return np.arange(first, self._count)
 
     def replace(self, embeddings, version: str):
         """Put the whole corpus, embedded anew by another encoder, in place of the old rows.
 
-        A new encoder and a new index are one operation: fewer rows than before are refused with StaleIndex, because
-        the rest would stay behind in the space of the old encoder.
+        A new encoder and a new index are one operation: any other number of rows is refused with StaleIndex. Of fewer,
+        the rest would stay behind in the space of the old encoder; more are no longer the corpus that is indexed.
         """
         self._require_open()
-        if len(embeddings) != self._count:
+        if len(embeddings) < self._count:
             raise StaleIndex(
                 f"{len(embeddings)} of {self._count} rows were embedded by {version}; the rest would stay with "
                 f"{self.version}, so embed the whole corpus"
             )
+        if len(embeddings) > self._count:
+            raise StaleIndex(
+                f"{len(embeddings)} rows were embedded by {version}, but the index holds {self._count}; replace these "
+                f"first, then add the others"
+            )
         fresh = type(self)(embeddings, version, self.metric, **self._options)
         self.__dict__.update(fresh.__dict__)
+
+    def _unit_rows(self, x, name):
+        unit = unit_rows(x, name)
+        require_width(name, unit, "the index holds", self._width)
+        return unit
 
     def _require_open(self):
         if not self._count:
@@ -163,6 +179,8 @@ class ApproximateIndex(_Index):
         self._graph = None
 
     def _search(self, queries, k):
+        if not len(queries):
+            return np.empty((0, k), np.int64), np.empty((0, k), np.float32)
         found = self._graph.search(np.ascontiguousarray(queries, dtype=np.float32), k, threads=1)
         columns = np.asarray(found.keys).size // len(queries)
         counts = np.atleast_1d(getattr(found, "counts", columns))  # a graph walk may end with fewer than k rows
@@ -178,7 +196,7 @@ class PrefixedEncoder:
     """An encoder with the words that must stand before a query and before a document: they are part of the model.
 
     encoder: has encode(list[str]) and fingerprint(). Its own fingerprint covers both prefixes, so an index built with
-    them refuses queries that were embedded without.
+    them refuses queries that were embedded without. Both methods raise InputError for one string in place of a list.
     """
 
     encoder: object
@@ -187,11 +205,11 @@ class PrefixedEncoder:
 
     def encode_queries(self, texts: Sequence[str]):
         """Embeddings of queries, each after the query prefix: (n, D)."""
-        return self.encoder.encode([self.query + text for text in texts])
+        return self.encoder.encode([self.query + text for text in listed(texts)])
 
     def encode_documents(self, texts: Sequence[str]):
         """Embeddings of documents, each after the document prefix: (n, D)."""
-        return self.encoder.encode([self.document + text for text in texts])
+        return self.encoder.encode([self.document + text for text in listed(texts)])
 
     def fingerprint(self):
         """Hex digest of the encoder and both prefixes."""
@@ -200,11 +218,12 @@ class PrefixedEncoder:
 
 
 def check_metric(embeddings, metric):
-    """Raise MetricMismatch unless `metric` ranks as the cosine does: "cosine", or "inner product" of unit rows."""
+    """Raise MetricMismatch unless `metric` ranks as the cosine does: "cosine", or "inner product" of unit rows; for
+    the latter also InputError unless they are finite numbers."""
     if metric not in METRICS:
         raise MetricMismatch(f"metric {metric!r} is not {' or '.join(METRICS)}, and the losses train the cosine")
     if metric == "inner product":
-        lengths = np.linalg.norm(np.atleast_2d(np.asarray(embeddings, np.float64)), axis=1)
+        lengths = np.linalg.norm(number_rows("embeddings", embeddings).astype(np.float64), axis=1)
         off = np.abs(lengths - 1) > UNIT_TOLERANCE
         if off.any():
             row = int(off.argmax())

@@ -13,6 +13,7 @@ output bits pass the usual statistical batteries when fed a counter.
 """
 
 from dataclasses import dataclass
+from operator import index
 
 import numpy as np
 
@@ -112,6 +113,7 @@ def mix(word):
 
 def hash_key(seed, step, site):
     """One 64-bit key for (seed, step, site)."""
+    seed, step, site = map(index, (seed, step, site))  # NumPy's integers would overflow where Python's grow
     key = mix(seed + GOLDEN & WORD)
     for number in (step, site):
         key = mix(key ^ mix((number + 1) * GOLDEN & WORD))

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .data.records import expanded
 from .errors import InputError
 from .files import atomic_write
-from .layers.normalize import normalize
+from .inputs import is_whole, unit_rows
 from .losses.candidate_info_nce import check_views, pair_mask, removed
 
 BLOCKS = ("positive", "anchor")
@@ -29,7 +30,8 @@ def hardest(scores, k, *, exclude=None, second_opinion=None, ceiling=None):
 
     Returns (rows (q, k') int64, scores (q, k')), k' = min(k, n). Where a row has fewer than k' candidates left, the
     rest is -1 with score -inf: nothing that was excluded ever comes back.
-    Raises InputError for shapes that do not fit, k < 1, a NaN, or one of second_opinion and ceiling alone.
+    Raises InputError for shapes that do not fit, k < 1, a NaN (in second_opinion too: it would pass for a low score),
+    or one of second_opinion and ceiling alone.
 
     >>> hardest(np.array([[0.2, 0.9, 0.5]]), 2, exclude=np.array([[False, True, False]]))[0].tolist()
     [[2, 0]]
@@ -37,14 +39,18 @@ def hardest(scores, k, *, exclude=None, second_opinion=None, ceiling=None):
     scores = np.asarray(scores)
     if scores.ndim != 2 or 0 in scores.shape or scores.dtype.kind not in "fiub":
         raise InputError(f"scores must be real numbers of shape (q, n), got {scores.dtype} {scores.shape}")
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+    if not is_whole(k, 1):
         raise InputError(f"k is {k!r}; expected an integer >= 1")
     if (second_opinion is None) != (ceiling is None):
         raise InputError("second_opinion and ceiling go together; got one of them")
     scores = scores.astype(np.float64)  # a copy
-    for mask in ([] if exclude is None else [np.asarray(exclude, bool)]) + (
-        [] if second_opinion is None else [np.asarray(second_opinion) > ceiling]
-    ):
+    masks = [] if exclude is None else [np.asarray(exclude, bool)]
+    if second_opinion is not None:
+        second_opinion = np.asarray(second_opinion, np.float64)
+        if np.isnan(second_opinion).any() or np.isnan(ceiling).any():
+            raise InputError("second_opinion or its ceiling holds a NaN, which is neither above nor below")
+        masks.append(second_opinion > ceiling)
+    for mask in masks:
         if mask.shape != scores.shape:
             raise InputError(f"a mask of shape {mask.shape} does not fit scores of shape {scores.shape}")
         scores[mask] = -np.inf
@@ -90,7 +96,7 @@ class Mined:
         lead = self.cosines - self.own[:, None]
         found = [(i, r) for i in range(n) for r in range(self.columns.shape[1]) if self.columns[i, r] >= 0]
         found.sort(key=lambda at: -lead[at])
-        with atomic_write(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:
+        with atomic_write(expanded(path)) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, delimiter="\t", lineterminator="\n")
             writer.writerow(["anchor", "anchor text", "block", "row", "candidate text", "cosine", "lead", "suspect"])
             for i, r in found:
@@ -108,11 +114,11 @@ def mine(anchors, positives, k, *, candidates="both", duplicates=(), exclude=Non
     anchors, positives (B, D); candidates "cross", "same-view" or "both". Left out: the anchor itself, its positive,
     duplicates (pairs (i, j), in both blocks), and whatever exclude, bool (B, B), marks by row (overlapping windows of
     one series, passages of one document). Any k >= 1; fewer come back where fewer are left.
-    Returns Mined. Raises InputError as the loss does, or for k < 1.
+    Returns Mined. Raises InputError as the loss and `inputs.unit_rows` do, or for k < 1.
     """
-    check_views(anchors, positives, candidates)
-    n = len(anchors)
-    a, p = normalize(anchors)[0], normalize(positives)[0]
+    a, p = unit_rows(anchors, "anchors"), unit_rows(positives, "positives")
+    check_views(a, p, candidates)
+    n = len(a)
     cosines = np.concatenate([a @ p.T, a @ a.T], axis=1)
     gone = removed(n, 0, candidates)
     gone |= np.tile(np.eye(n, dtype=bool) | pair_mask(duplicates, n), 2)

@@ -21,11 +21,12 @@ from .checkpoint import (
     write_json,
 )
 from .data.batches import pack
+from .data.records import expanded
 from .data.tokenizer import Tokenizer
 from .encoder import encoder_forward, init_parameters, parameter_shapes
 from .errors import CheckpointError, DeviceError, InputError
 from .huggingface import export_folder, find_folder, import_folder, is_foreign
-from .inputs import listed, number_rows, require_length, require_whole
+from .inputs import listed, number_rows, require_count, require_length, unit_rows
 from .layers import POOLINGS, normalize, pool, tanh_head
 from .parallel import Workers, available_cores, split_by_tokens
 from .parameters import Parameters, accumulate
@@ -71,10 +72,11 @@ class SentenceEncoder:
         """params: Parameters of parameter_shapes(config), on `device`; pooling: one of POOLINGS; max_length: longest
         row in tokens, [CLS] and [SEP] included; normalize: whether every embedding is scaled to length 1; transform:
         a Transform of width D fitted to embeddings of this pooling, or None. Raises InputError where they do not fit
-        together."""
+        together: other parameters than the config's, more tokens than it has vectors for, another width."""
         if pooling not in POOLINGS:
             raise InputError(f"pooling {pooling!r} is not one of {', '.join(POOLINGS)}")
         require_length(max_length, config.max_positions)
+        require_matching(params, config, tokenizer)
         if transform is not None and transform.inputs != config.width:
             raise InputError(f"the transform takes rows of width {transform.inputs}, the encoder's are {config.width}")
         self.params, self.config, self.tokenizer, self.transform = params, config, tokenizer, transform
@@ -100,7 +102,7 @@ class SentenceEncoder:
         Raises InputError for anything that is not a string, a batch size below 1, and sizes that are not whole numbers.
         """
         single = isinstance(sentences, str)
-        texts = [sentences] if single else listed(sentences)
+        texts = [sentences] if single else listed(sentences, "a string or a list of strings")
         rows = self._tokenize(texts, batch_size, max_length)
         embeddings = np.empty((len(rows), self.dimension), np.float32)
         lengths = np.array([len(row) for row in rows], int)
@@ -122,24 +124,26 @@ class SentenceEncoder:
         return embeddings[0] if single else embeddings
 
     def similarity(self, a, b):
-        """Cosine of every row of a (n, D) with every row of b (m, D): (n, m). One vector (D,) counts as one row.
+        """Cosine of every row of a (n, D) with every row of b (m, D): (n, m), in float64 where a row is, or integers,
+        else in float32. One vector (D,) counts as one row.
 
         Raises InputError for anything but finite numbers, for two widths, and for a zero row.
         """
         a, b = number_rows("a", a), number_rows("b", b)
         if a.shape[1] != b.shape[1]:
             raise InputError(f"rows of a are {a.shape[1]} wide and rows of b {b.shape[1]}; expected one width")
-        return normalize(a)[0] @ normalize(b)[0].T
+        return unit_rows(a, "a") @ unit_rows(b, "b").T
 
     def save(self, path):
         """Write config.json, model.safetensors, the tokenizer's files and, where there is a transform,
         transform.safetensors to the folder `path`."""
-        path = Path(path)
+        path = expanded(path)
         save_parameters(path / "model.safetensors", self.params)
         self.save_description(path)
 
     def save_description(self, path):
         """Everything but the parameters: config.json, the tokenizer's files and the transform."""
+        path = expanded(path)
         self.tokenizer.save(path)
         description = {
             "format": FORMAT,
@@ -149,15 +153,15 @@ class SentenceEncoder:
             "normalize": self.normalize,
         }
         if self.transform is not None:
-            save_transform(Path(path) / "transform.safetensors", self.transform)
+            save_transform(path / "transform.safetensors", self.transform)
             description["transform"] = self.transform.kind
-        write_json(Path(path) / "config.json", description)
+        write_json(path / "config.json", description)
         if self.transform is None:  # of a model that lay there before
-            (Path(path) / "transform.safetensors").unlink(missing_ok=True)
+            (path / "transform.safetensors").unlink(missing_ok=True)
 
     def export(self, path):
         """Write a folder that sentence_transformers.SentenceTransformer and transformers.AutoModel load."""
-        export_folder(self, path)
+        export_folder(self, expanded(path))
 
     @classmethod
     def load(cls, path, device="cpu"):
@@ -173,7 +177,7 @@ class SentenceEncoder:
         found = os.path.expanduser(path) if isinstance(path, str | os.PathLike) else path
         path = find_folder(Path(found) if isinstance(path, Path) else found)
         if not path.is_dir():
-            raise CheckpointError(f"model folder {str(path)!r} does not exist")
+            raise CheckpointError(f"model folder {str(path)!r} {'is a file' if path.exists() else 'does not exist'}")
         if is_foreign(path):
             device, found = resolve_device(device), import_folder(path)
             require_finite(path, found.params)
@@ -199,7 +203,7 @@ class SentenceEncoder:
         digest.update(np.ascontiguousarray(to_host(self.params.flat)).tobytes())
         if self.transform is not None:
             digest.update(self.transform.tobytes())
-        digest.update("\n".join(self.tokenizer.tokens(range(self.tokenizer.vocab_size))).encode())
+        digest.update(self.tokenizer.tobytes())
         return digest.hexdigest()[:16]
 
     def with_parameters(self, params):
@@ -227,9 +231,7 @@ class SentenceEncoder:
         return SentenceEncoder(**{name: getattr(self, name) for name in same} | changes)
 
     def _tokenize(self, texts, batch_size, max_length):
-        require_whole("batch_size", batch_size)
-        if batch_size < 1:
-            raise InputError(f"batch_size is {batch_size}; expected at least 1")
+        require_count("batch_size", batch_size)
         limit = self.max_length if max_length is None else max_length
         require_length(limit, self.config.max_positions)
         rows, cut = self.tokenizer.encode(texts, limit)
@@ -244,6 +246,18 @@ class SentenceEncoder:
         batch = pack([rows[i] for i in members], **grouping).to(self.device)
         z = to_host(embed(self.params, self.config, batch, self.pooling)[0])
         return z if self.transform is None else self.transform(z)
+
+
+def require_matching(params, config, tokenizer):
+    """Raise InputError, naming the first difference, unless `params` has the shapes that `config` asks for, and every
+    token of `tokenizer` a word vector."""
+    expected = parameter_shapes(config)
+    for name in [*expected, *params.shapes]:
+        found, asked = params.shapes.get(name), expected.get(name)
+        if found != asked:
+            raise InputError(f"params has {name} of shape {found}; expected {asked}, as the config says")
+    if tokenizer.vocab_size > config.vocab_size:
+        raise InputError(f"the tokenizer has {tokenizer.vocab_size} tokens, the config vectors for {config.vocab_size}")
 
 
 def new_encoder(config, tokenizer, pooling, max_length, seed, device="cpu"):

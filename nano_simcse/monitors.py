@@ -13,6 +13,7 @@ import numpy as np
 
 from .errors import InputError
 from .geometry import effective_rank, mean_pair_cosine
+from .inputs import members
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def shift(name, baseline, current, alpha=1e-3):
 
 def staleness(versions: Sequence[str], current: str, most=0.0):
     """Share of corpus rows that another encoder version than `current` embedded; the normal value is 0."""
-    versions = list(versions)
+    versions = members("versions", versions, "a list of versions")
     if not versions:
         raise InputError("staleness needs the version of at least one row")
     value = sum(version != current for version in versions) / len(versions)

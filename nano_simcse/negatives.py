@@ -17,6 +17,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from .errors import InputError
+from .inputs import is_whole
 from .losses.candidate_info_nce import pair_mask
 
 
@@ -151,6 +152,6 @@ def _others(n, anchor, duplicates):
 
 
 def _count(count):
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+    if not is_whole(count, 1):
         raise InputError(f"count is {count!r}; expected an integer >= 1")
     return int(count)

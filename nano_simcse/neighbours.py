@@ -13,19 +13,20 @@ from dataclasses import dataclass
 
 from .backend import array_module, to_host
 from .errors import InputError
-from .layers.normalize import normalize
+from .inputs import require_whole, require_width, unit_rows
 
 
 class NeighbourScores:
     """Distances (m,) in `values`, with the `version` of the encoder they were measured in.
 
     What they are for: `above(threshold)` and `most_unusual(count)`. Adding, multiplying or exponentiating them, with a
-    log-likelihood say, raises InputError; whoever knows better works with `values`.
+    log-likelihood say, raises InputError; whoever knows better works with `values`. So does a NaN among the values: it
+    is above no threshold, and would pass for normal.
     """
 
-    __array_ufunc__ = None  # NumPy then leaves `array + scores` to __radd__ below
-
     def __init__(self, values, version=""):
+        if array_module(values).isnan(values).any():
+            raise InputError("scores hold a NaN, which is neither normal nor an anomaly")
         self.values, self.version = values, version
 
     def __len__(self):
@@ -58,14 +59,14 @@ class NeighbourScores:
         rank = len(held_out) - xp.searchsorted(xp.sort(held_out.values), self.values, side="left")
         return (1 + rank) / (1 + len(held_out))
 
-    def _refuse(self, *_):
+    def _refuse(self, *_, **__):
         raise InputError(
             "a neighbour score is a distance, not a probability or likelihood: it has no calibration and does not add "
             "to either; compare it with a threshold, or use .values"
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
-    __pow__ = __rpow__ = __neg__ = __float__ = __array__ = _refuse
+    __pow__ = __rpow__ = __neg__ = __float__ = __array__ = __array_ufunc__ = _refuse
 
 
 @dataclass(frozen=True)
@@ -99,14 +100,16 @@ class NormalReference:
     """The normal rows that new rows are compared with.
 
     embeddings (n, D), k <= n neighbours, version: a name for the encoder that made them. `extend` adds rows (a new kind
-    of normal) without any training. Raises InputError for another shape, a zero row or k out of range.
+    of normal) without any training. Raises InputError for k out of range and, here and in the methods, for rows of
+    another width and as `inputs.unit_rows` does.
     """
 
     def __init__(self, embeddings, k=5, version=""):
-        if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= len(embeddings):
-            raise InputError(f"k is {k}; expected an integer from 1 to the {len(embeddings)} reference rows")
-        self.k, self.version = k, version
-        self._rows = _unit(embeddings)
+        rows = unit_rows(embeddings)
+        require_whole("k", k)
+        if not 1 <= k <= len(rows):
+            raise InputError(f"k is {k}; expected a whole number from 1 to the {len(rows)} reference rows")
+        self.k, self.version, self._rows = k, version, rows
 
     def __len__(self):
         return len(self._rows)
@@ -115,9 +118,7 @@ class NormalReference:
         """Add normal rows (m, D) of the same encoder version."""
         if version != self.version:
             raise InputError(f"the reference is of version {self.version!r}, not {version!r}; re-embed it")
-        rows = _unit(embeddings)
-        if rows.shape[1] != self._rows.shape[1]:
-            raise InputError(f"the reference holds rows of width {self._rows.shape[1]}, got {rows.shape[1]}")
+        rows = self._unit(embeddings)
         self._rows = array_module(rows).concatenate([self._rows, rows])
 
     def evidence(self, embeddings, without_self=False):
@@ -125,7 +126,7 @@ class NormalReference:
 
         without_self: embeddings are the reference rows themselves; no row is its own neighbour (needs k < n).
         """
-        x = _unit(embeddings)
+        x = self._unit(embeddings)
         xp = array_module(x)
         cosines = x @ self._rows.T
         if without_self:
@@ -140,8 +141,7 @@ class NormalReference:
         """NeighbourScores (m,) of rows embeddings (m, D)."""
         return NeighbourScores(self.evidence(embeddings, without_self)[1].mean(axis=1), self.version)
 
-
-def _unit(x):
-    if x.ndim != 2 or 0 in x.shape:
-        raise InputError(f"embeddings must have shape (n, D) with at least one row and column, got {x.shape}")
-    return normalize(x)[0]
+    def _unit(self, embeddings):
+        rows = unit_rows(embeddings)
+        require_width("embeddings", rows, "the reference holds", self._rows.shape[1])
+        return rows

@@ -6,10 +6,15 @@ with a threaded BLAS would leave the others idle between matrix products.
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 
 from threadpoolctl import ThreadpoolController
 
 from .ranks import SERIAL, usable_cores
+
+# BLAS has one number of threads for the whole process. The first limit remembers what it was and every later one
+# remembers 1. Whoever leaves takes the newest, so only the last to leave gives BLAS its threads back.
+_limits, _limits_lock = [], Lock()
 
 
 def available_cores():
@@ -23,22 +28,23 @@ class Workers:
         with Workers(2) as workers:
             results = workers.map(function, parts)
 
-    Inside, BLAS is limited to one thread. The results come in the order of the parts and do not depend on timing.
+    Inside, BLAS is limited to one thread, until the last of all workers that are at work in this process is done. The
+    results come in the order of the parts and do not depend on timing.
     ranks: the processes that share the work with this one (ranks.py); each has workers of its own.
     """
 
     def __init__(self, count, ranks=SERIAL):
         self.count, self.ranks = count, ranks
         self._pool = ThreadPoolExecutor(count - 1) if count > 1 else None
-        self._limit = None
 
     def __enter__(self):
-        self._limit = ThreadpoolController().limit(limits=1, user_api="blas")
-        self._limit.__enter__()
+        with _limits_lock:
+            _limits.append(ThreadpoolController().limit(limits=1, user_api="blas").__enter__())
         return self
 
     def __exit__(self, *exception):
-        self._limit.__exit__(*exception)
+        with _limits_lock:
+            _limits.pop().__exit__(*exception)
         if self._pool:
             self._pool.shutdown()
 

@@ -25,6 +25,7 @@ from scipy.special import logsumexp
 from tqdm import tqdm
 
 from .errors import InputError
+from .inputs import members, require_count, require_number
 from .progress import hidden
 
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # lambda
@@ -85,7 +86,8 @@ def probe(x, labels, folds=10, seed=0, strengths=STRENGTHS, progress=None):
     (best accuracy, of equals the strongest penalty) with a classifier fitted on the rest; one fitted on all training
     rows then predicts the fold. Equal arguments give equal results.
 
-    Args: x (n, D) embeddings; labels: n hashable values; progress: None shows a bar on a terminal.
+    Args: x (n, D) embeddings; labels: n hashable values, a list or an array; strengths: a list or an array of lambdas;
+    progress: None shows a bar on a terminal.
     Returns: {"count": n, "classes": {label: rows}, "folds", "seed", "accuracy", "sd", "majority", "fold_accuracy",
     "l2"}: accuracies in percent, mean and sample standard deviation over the folds, which share training rows, so
     that sd / sqrt(folds) is too small an error of the mean; majority is the share of the largest class. One sentence
@@ -98,21 +100,24 @@ def probe(x, labels, folds=10, seed=0, strengths=STRENGTHS, progress=None):
         raise InputError(f"embeddings of shape {x.shape} do not fit {len(y)} labels; expected ({len(y)}, D)")
     if not np.isfinite(x).all():
         raise InputError("embeddings hold NaN or infinity; expected finite numbers")
-    if not strengths or not all(0 < s < np.inf for s in strengths):
-        raise InputError(f"strengths are {strengths!r}; expected finite numbers above 0")
+    strengths = members("strengths", strengths, "a list of numbers")
+    if not strengths:
+        raise InputError("strengths are []; expected at least one number")
+    for i, strength in enumerate(strengths):
+        require_number(f"strengths[{i}]", strength, positive=True)
     rng = np.random.default_rng(seed)
     fold_of, hits, chosen = stratified_folds(y, folds, rng), [], []
     for fold in tqdm(range(folds), desc="probe", unit="fold", disable=hidden(progress),
                      delay=2, leave=False):  # fmt: skip
         train, test = fold_of != fold, fold_of == fold
-        l2 = _choose(x[train], y[train], len(counts), strengths, rng)
+        l2 = float(_choose(x[train], y[train], len(counts), strengths, rng))
         hits.append(_accuracy(x[train], y[train], x[test], y[test], len(counts), l2))
         chosen.append(l2)
     return {
         "count": len(y),
         "classes": counts,
-        "folds": folds,
-        "seed": seed,
+        "folds": int(folds),
+        "seed": int(seed),
         "accuracy": float(np.mean(hits)),
         "sd": float(np.std(hits, ddof=1)),
         "majority": 100 * max(counts.values()) / len(y),
@@ -124,9 +129,12 @@ def probe(x, labels, folds=10, seed=0, strengths=STRENGTHS, progress=None):
 def check_labels(labels, folds, seed=0):
     """(class of each row as an integer (n,), {label: rows}), or InputError where `probe` could not work with them."""
     for name, value, least in (("folds", folds, 2), ("seed", seed, 0)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise InputError(f"{name} is {value!r}; expected a whole number of at least {least}")
-    labels = list(labels)
+        require_count(name, value, least)
+    # numbers of NumPy as those of Python, which JSON takes as keys
+    labels = [
+        label.item() if isinstance(label, np.generic) else label
+        for label in members("labels", labels, "a list of labels")
+    ]
     counts = dict(Counter(labels))
     if len(counts) < 2:
         raise InputError(f"the labels name {len(counts)} class; a classifier needs at least 2")

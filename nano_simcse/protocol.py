@@ -18,16 +18,15 @@ import numpy as np
 
 from .data.readers import TrainingText, is_rated, read_sts, read_training_file
 from .errors import InputError
-from .evaluation import Embedded, check_rated, evaluate_sts, gold_ranks, rank_report
+from .evaluation import Embedded, check_rated, evaluate_sts, rank_report
 from .geometry import alignment, uniformity
-from .retrieval import unit_rows
+from .partners import Partners
 
 TESTS = ("sts12-test", "sts13-test", "sts14-test", "sts15-test", "sts16-test", "stsb-test", "sickr-test")
 DEV = "stsb-dev"
 ALIKE = 4.0  # pairs of STS-B scored above this are the positives of the alignment
 
 _SUITE_FILE = re.compile(r"(.+)\.(tsv|csv|jsonl|json|ndjson)(\.gz)?")
-_BLOCK_CELLS = 1 << 24  # scores held at once: 64 MB
 
 
 def find_suite(folders):
@@ -75,11 +74,6 @@ def read_set(path, rated=None):
 def read_suite(folders):
     """{set: list[STSPair]} of the suite in one or several folders; raises as `find_suite` and `read_set` do."""
     return {name: read_set(path, rated=True) for name, path in find_suite(folders).items()}
-
-
-def evaluate_suite(encoder, folder, batch_size=64, show_progress_bar=None):
-    """`evaluate_sets` of the suite in `folder`."""
-    return evaluate_sets(encoder, read_suite([folder]), batch_size, show_progress_bar)
 
 
 def evaluate_sets(encoder, sets, batch_size=64, show_progress_bar=None):
@@ -147,31 +141,15 @@ def sts_geometry(encoder, pairs):
 def evaluate_pairs(encoder, rows, batch_size=64, show_progress_bar=None):
     """Recall of finding each anchor's partner by cosine among all partners (and the hard negatives, in triples).
 
-    rows: (anchor, positive) or (anchor, positive, negative) strings. Candidates are distinct texts, so a partner that
-    many anchors share is no tie with itself; other partners of the same anchor are right too, and are left out of
-    its ranking. Ties count against the anchor (`gold_ranks`); cosines closer than 1e-6 are ties.
+    rows: (anchor, positive) or (anchor, positive, negative) strings. Candidates are distinct texts; other partners of
+    the same anchor, and its own text, are left out of its ranking (`partners.Partners`). Ties count against the anchor.
     Returns: the dict of `rank_report` (recall in percent) plus "candidates" and "sentences", numbers of distinct
     texts. Raises InputError for no rows, a NaN or a zero vector.
     """
     rows = list(rows)
     if not rows:
         raise InputError("there is no pair to evaluate.")
-    texts, columns, partners = {}, {}, {}
-    for row in rows:
-        for text in row:
-            texts.setdefault(text, len(texts))
-        for text in row[1:]:
-            columns.setdefault(text, len(columns))
-        partners.setdefault(row[0], set()).add(columns[row[1]])
-    x = unit_rows(encoder.encode(list(texts), batch_size=batch_size, show_progress_bar=show_progress_bar))
-    candidates = x[[texts[text] for text in columns]]
-    step, ranks = max(1, _BLOCK_CELLS // len(candidates)), []
-    for start in range(0, len(rows), step):
-        block = rows[start : start + step]
-        scores = x[[texts[row[0]] for row in block]] @ candidates.T
-        gold = np.array([columns[row[1]] for row in block])
-        for i, row in enumerate(block):
-            if others := partners[row[0]] - {gold[i]}:
-                scores[i, list(others)] = -np.inf
-        ranks.append(gold_ranks(scores, gold, tolerance=1e-6))
-    return {**rank_report(np.concatenate(ranks)), "candidates": len(columns), "sentences": len(texts)}
+    partners, texts = Partners(rows), list(dict.fromkeys(text for row in rows for text in row))
+    x = Embedded(texts, encoder.encode(texts, batch_size=batch_size, show_progress_bar=show_progress_bar))
+    ranks = partners.cosine_ranks(x.encode(partners.anchors), x.encode(partners.candidates))
+    return {**rank_report(ranks), "candidates": len(partners.candidates), "sentences": len(texts)}

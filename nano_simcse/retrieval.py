@@ -14,7 +14,7 @@ import numpy as np
 from bm25s.stopwords import STOPWORDS_EN
 
 from .errors import InputError
-from .layers import normalize
+from .inputs import is_whole, require_width, unit_rows
 
 # bm25s sets its own logger to DEBUG, which would print through any handler the caller has installed.
 logging.getLogger("bm25s").setLevel(logging.WARNING)
@@ -128,6 +128,7 @@ class DenseIndex:
         unit = unit_rows(embeddings, "embeddings")
         if not len(unit):
             raise InputError("the corpus is empty: a dense index needs at least one embedding.")
+        unit += 0.0  # -0.0 becomes 0.0: equal numbers, but other bytes
         slots: dict[bytes, int] = {}
         self._slot = np.array([slots.setdefault(row.tobytes(), len(slots)) for row in unit])
         _, first = np.unique(self._slot, return_index=True)
@@ -147,9 +148,7 @@ class DenseIndex:
     def score_matrix(self, queries: np.ndarray) -> np.ndarray:
         """Cosine of q queries (q, D) with every row: (q, n)."""
         queries = unit_rows(queries, "queries")
-        width = self._distinct.shape[1]
-        if queries.shape[1] != width:
-            raise InputError(f"queries are {queries.shape[1]} wide, but the index holds rows of {width}.")
+        require_width("queries", queries, "the index holds", self._distinct.shape[1])
         return (queries @ self._distinct.T)[:, self._slot]
 
     def search(self, query: np.ndarray, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
@@ -157,29 +156,6 @@ class DenseIndex:
         scores = self.scores(query)
         best = top_k(scores, k)
         return best, scores[best]
-
-
-def unit_rows(x, name="embeddings"):
-    """x / |x| row by row, checked: (n, D) -> (n, D) of unit rows, float64 kept, everything else float32.
-
-    Raises: InputError, calling the array `name`, for another number of dimensions, D = 0, a NaN or infinity,
-    or a zero row.
-    """
-    x = np.asarray(x)
-    if x.ndim != 2 or x.shape[1] == 0:
-        raise InputError(f"{name} must have shape (n, D) with D >= 1, got {x.shape}.")
-    if x.dtype.kind not in "fiub":
-        raise InputError(f"{name} must be real numbers, got dtype {x.dtype}.")
-    x = x.astype(np.float64 if x.dtype == np.float64 else np.float32, copy=False)
-    largest = np.abs(x).max(axis=1, keepdims=True)
-    if not np.isfinite(largest).all():
-        row = np.flatnonzero(~np.isfinite(largest))[0]
-        raise InputError(f"{name} row {row} holds a NaN or infinity.")
-    if not largest.all():
-        row = np.flatnonzero(largest == 0)[0]
-        raise InputError(f"{name} row {row} is the zero vector, whose cosine is undefined.")
-    x = x / largest  # squares of very large or very small entries would leave the range of float32
-    return normalize(x)[0]
 
 
 def standardise(scores: np.ndarray) -> np.ndarray:
@@ -228,7 +204,7 @@ def top_k(scores: np.ndarray, k: int) -> np.ndarray:
     Raises: InputError for an empty corpus, k < 1 or not an integer, or a NaN.
     """
     scores = _score_array(scores, "scores")
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+    if not is_whole(k, 1):
         raise InputError(f"k must be an integer >= 1, got {k!r}.")
     if np.isnan(scores).any():
         raise InputError("scores hold a NaN, which has no place in an order.")

@@ -122,7 +122,8 @@ def with_fitted_transform(encoder, sentences, kind="whiten", rank=None):
     """A SentenceEncoder like `encoder`, with the Transform fitted to its embeddings of `sentences`.
 
     Fitted to the pooled rows as they are: an older transform of the encoder gives way to the new one, and scaling to
-    length 1 comes after both. Raises InputError as `fit_transform` and `encode` do.
+    length 1 comes after both. Raises InputError as `fit_transform` and `encode` do, and for one string in place of a
+    list.
     """
     sentences, bare = listed(sentences), encoder.with_transform(None)
     require_fit(kind, rank, len(sentences), bare.dimension)  # before the work of encoding

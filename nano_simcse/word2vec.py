@@ -22,6 +22,7 @@ from tqdm import tqdm
 
 from .backend import to_device, to_host
 from .errors import InputError
+from .inputs import members, require_count, require_number
 from .layers import embedding
 from .losses.skip_gram import skip_gram
 from .optim import Adam, learning_rate
@@ -113,7 +114,7 @@ def train_word2vec(
     """Skip-gram vectors of the words of `documents`.
 
     documents          lists of words; a pair never crosses from one into the next, and words rarer than `min_count`
-                       are taken out before distances are counted
+                       are taken out before distances are counted; an iterator is read once
     threshold          of `subsample` (1e-3 is usual for a small text), or None for every occurrence
     width              D of both tables; centres start at N(0, 0.1^2), contexts at 0, so the first loss is (1 + k) log 2
     negatives, power   k false contexts a pair, drawn from count^power
@@ -121,11 +122,18 @@ def train_word2vec(
     device             "cpu" or "cuda:i" (`backend.resolve_device`), where the tables are trained
     progress           True for a bar, False for none, None for a bar on a terminal
     Returns WordVectors in float32 on the host, `losses` (steps,) included. The same seed gives the same bits on a CPU.
-    Raises InputError for no word frequent enough, no pair, or a number out of range.
+    Raises InputError for a document that is not a list of words, no word frequent enough, no pair, or a number out of
+    range.
     """
-    for name, value in (("width", width), ("negatives", negatives), ("steps", steps), ("batch_size", batch_size)):
-        if value < 1:
-            raise InputError(f"{name} is {value}; expected at least 1")
+    counted = {"width": width, "window": window, "negatives": negatives, "steps": steps, "batch_size": batch_size}
+    for name, value in counted.items():
+        require_count(name, value)
+    require_number("lr", lr, positive=True)
+    require_number("power", power)
+    documents = [
+        members(f"document {i}", document, "a list of words")
+        for i, document in enumerate(members("documents", documents, "a list of lists of words"))
+    ]
     words, counts = count_words(documents, min_count)
     rng, row = np.random.default_rng(seed), {word: i for i, word in enumerate(words)}
     if threshold is not None:

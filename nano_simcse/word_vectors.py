@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from .errors import InputError
-from .layers import normalize
+from .inputs import members, unit_rows
 
 MEASURES = ("cosine", "dot")
 
@@ -38,8 +38,8 @@ class WordVectors:
 
     @cached_property
     def unit(self) -> np.ndarray:
-        """The vectors scaled to length 1 (V, D). Raises InputError for a zero row."""
-        return normalize(self.vectors)[0]
+        """The vectors scaled to length 1 (V, D). Raises InputError for a zero row, a NaN or an infinity."""
+        return unit_rows(self.vectors, "vectors")
 
     @cached_property
     def lengths(self) -> np.ndarray:
@@ -96,7 +96,9 @@ class WordVectors:
         return self._rank(self._analogy_scores(a, b, c), [a, b, c], d)
 
     def average(self, words: Sequence[str]) -> np.ndarray:
-        """Mean vector of the words that are in the vocabulary (D,). Raises InputError when none of them is."""
+        """Mean vector of the words that are in the vocabulary (D,). Raises InputError when none of them is, and for one
+        string in place of a list."""
+        words = members("words", words, "a list of words")
         rows = [self.index[w] for w in words if w in self.index]
         if not rows:
             raise InputError(f"none of the {len(words)} words is among the {len(self.words)} words of the vocabulary")

@@ -13,7 +13,8 @@ class Hub:
     """files: {"owner/name" or "datasets/owner/name": {path: bytes}}; large: paths served as large files are, by a
     redirect with the SHA-256 announced; commit: of every repository; cut: path -> bytes sent before the connection
     is closed; cuts: how many times; announced: path -> a wrong SHA-256; ranges: whether a Range is understood;
-    status: answer every HEAD with it; asked: [(method, path, Range or None)]."""
+    sizes: whether a HEAD tells the length; chunked: whether a GET sends chunks, without a length; status: answer every
+    HEAD with it; asked: [(method, path, Range or None)]."""
 
     files: dict
     large: set = field(default_factory=set)
@@ -22,6 +23,8 @@ class Hub:
     cuts: int = 10**6
     announced: dict = field(default_factory=dict)
     ranges: bool = True
+    sizes: bool = True
+    chunked: bool = False
     status: int | None = None
     hub_headers: bool = True
     asked: list = field(default_factory=list)
@@ -86,14 +89,23 @@ def serve(hub):
             if hub.hub_headers:
                 self.send_header("X-Repo-Commit", hub.commit)
             self.send_header("ETag", f'"{hashlib.sha1(body).hexdigest()}"')
-            self.send_header("Content-Length", str(len(body) - start))
+            if hub.chunked and method == "GET":
+                self.send_header("Transfer-Encoding", "chunked")
+            elif hub.sizes or method == "GET":
+                self.send_header("Content-Length", str(len(body) - start))
             self.end_headers()
             if method == "GET":
                 end = len(body)
                 if path in hub.cut and hub.cuts > 0:
                     hub.cuts -= 1
                     end = start + hub.cut[path]
-                self.wfile.write(body[start:end])
+                if hub.chunked:
+                    for at in range(start, end, 1000):
+                        part = body[at : min(at + 1000, end)]
+                        self.wfile.write(b"%x\r\n%b\r\n" % (len(part), part))
+                    self.wfile.write(b"0\r\n\r\n" if end == len(body) else b"")
+                else:
+                    self.wfile.write(body[start:end])
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     hub.url = f"http://127.0.0.1:{server.server_address[1]}"

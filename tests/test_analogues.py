@@ -28,6 +28,30 @@ def test_a_constant_window_has_shape_zero():
     assert not shape.any() and scale[0, 0] == 1 and level[0, 0] == pytest.approx(1e6 + 0.1)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("value", [0.0, 0.1, -0.7, 1234.5])
+def test_a_constant_window_is_recognised_in_every_precision(dtype, value):
+    past = np.full((3, 37), value, dtype)
+    past[1] = np.arange(37)
+    shape, level, scale = standardise_windows(past)
+    assert not shape[[0, 2]].any() and scale[:, 0].tolist() == [1, scale[1, 0], 1] and scale[1, 0] > 10
+    np.testing.assert_allclose(level[[0, 2], 0], past[[0, 2], 0], rtol=1e-2 if dtype == np.float16 else 1e-6)
+    assert shape.dtype == scale.dtype == dtype
+
+
+def test_what_is_left_of_a_constant_by_rounding_is_no_shape_and_a_small_wave_is_one():
+    wobble = np.float32(3) + np.float32(2.4e-7) * (np.arange(12, dtype=np.float32) % 2)
+    assert np.ptp(wobble) > 0 and not standardise_windows(wobble[None])[0].any()
+    wave = np.float32(3) + np.float32(1e-4) * (np.arange(12, dtype=np.float32) % 2)
+    np.testing.assert_allclose(np.abs(standardise_windows(wave[None])[0]), 1, rtol=1e-2)
+
+
+def test_the_order_in_memory_does_not_make_a_constant_window_vary():
+    past = np.asfortranarray(np.full((5, 3000), 0.1, np.float32))  # its sums are not pairwise
+    shape, _, scale = standardise_windows(past)
+    assert not shape.any() and (scale == 1).all()
+
+
 def test_overlap_is_symmetric_within_a_series_and_counts_the_continuation():
     w = cut_windows(np.zeros((2, 12)), 3, 2, step=1)
     near = overlapping(w)
@@ -86,5 +110,14 @@ def test_errors():
         forecast_by_analogues(w[early], shape[early], w, shape, k=5)
     with pytest.raises(InputError, match="one embedding"):
         forecast_by_analogues(w[early], shape, w, shape)
+    for temperature in (0, -0.1, np.nan, np.inf):
+        with pytest.raises(InputError, match=f"temperature is {temperature}; expected a finite number above 0"):
+            forecast_by_analogues(w[early], shape[early], w, shape, k=1, temperature=temperature)
+    with pytest.raises(InputError, match=r"k is 1\.5, a float; expected a whole number"):
+        forecast_by_analogues(w[early], shape[early], w, shape, k=1.5)
+    with pytest.raises(InputError, match="query_rows are 2 wide, but the library has rows of width 6"):
+        forecast_by_analogues(w[early], shape[early, :2], w, shape, k=1)
+    with pytest.raises(InputError, match="library_rows row 0 holds a NaN"):
+        forecast_by_analogues(w[early], shape[early], w, shape * np.nan, k=1)
     with pytest.raises(InputError, match="holds no window"):
         cut_windows(np.zeros((1, 5)), 4, 2)

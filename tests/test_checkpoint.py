@@ -66,7 +66,7 @@ def test_a_table_that_differs_is_refused_before_memory_is_asked_for(tmp_path):
         load_parameters(tmp_path / "m", {**SHAPES, "b": (2**50,)})
 
 
-@pytest.mark.parametrize("metadata", [None, {"step": "soon"}, {"other": "1"}])
+@pytest.mark.parametrize("metadata", [None, {"other": "1"}, {"progress": "soon"}, {"progress": '{"step": 3}'}])
 def test_a_state_without_its_step_is_refused(tmp_path, metadata):
     save_file({"parameters": filled().flat}, tmp_path / "s", metadata=metadata)
     with pytest.raises(CheckpointError, match="does not say after which step"):
@@ -75,15 +75,16 @@ def test_a_state_without_its_step_is_refused(tmp_path, metadata):
 
 def test_state_comes_back_with_its_step(tmp_path):
     parameters, moments = filled(seed=1), filled(seed=2)
-    save_state(tmp_path / "s", {"parameters": parameters, "m": moments}, 17)
+    progress = {"step": 17, "best_step": 10, "best_score": 41.25}
+    save_state(tmp_path / "s", {"parameters": parameters, "m": moments}, progress)
     target = {"parameters": filled(seed=3), "m": filled(seed=4)}
-    assert load_state(tmp_path / "s", target) == 17
+    assert load_state(tmp_path / "s", target) == progress
     assert target["parameters"].flat.tobytes() == parameters.flat.tobytes()
     assert target["m"].flat.tobytes() == moments.flat.tobytes()
 
 
 def test_state_with_other_buffers_or_sizes_is_refused(tmp_path):
-    save_state(tmp_path / "s", {"parameters": filled()}, 1)
+    save_state(tmp_path / "s", {"parameters": filled()}, {"step": 1, "best_step": 0, "best_score": None})
     with pytest.raises(CheckpointError, match="expected the buffers"):
         load_state(tmp_path / "s", {"parameters": filled(), "m": filled()})
     with pytest.raises(CheckpointError, match="has 12 numbers, the model 1"):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tiny import TINY, pairs, sentences, write_sentences
 
-from nano_simcse import SentenceEncoder
-from nano_simcse.cli import main, parse
+from nano_simcse import SentenceEncoder, commands
+from nano_simcse.cli import COMMANDS, main, parse
 from nano_simcse.data.docstrings import Corpus, Entry
 
 OPTIONS = [word for name, value in TINY.items() for word in ("--" + name.replace("_", "-"), str(value))]
@@ -151,6 +151,10 @@ def test_every_command_has_help_with_an_example(command, capsys):
     assert f"example: nano-simcse {command}" in capsys.readouterr().out
 
 
+def test_every_command_that_is_parsed_is_there():
+    assert sorted(COMMANDS) == sorted(commands.__all__)
+
+
 def test_config_file_and_command_line(tmp_path, capsys):
     text = write_sentences(tmp_path / "text.txt")
     lines = [f'{name} = {value}' for name, value in (TINY | {"steps": 2, "temperature": 0.1}).items()]
@@ -257,7 +261,7 @@ def test_the_safetensors_word_for_a_full_disk_is_one_sentence(tmp_path, capsys, 
     text = write_sentences(tmp_path / "text.txt")
     monkeypatch.setattr("nano_simcse.checkpoint.save_file", full)
     assert main(["train", str(text), *OPTIONS, "--out", str(tmp_path / "run")]) == 2
-    assert "model.safetensors could not be written" in capsys.readouterr().err
+    assert f"nano-simcse: {tmp_path / 'run' / 'last.safetensors'} could not be written" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
 
@@ -272,3 +276,23 @@ def test_config_files_speak_like_the_command_line(tmp_path, capsys):
     assert "belongs on the command line" in fails(capsys, "train", text, "--config", tmp_path / "c.toml")
     (tmp_path / "c.yaml").write_text("steps: 3\n", encoding="utf-8")
     assert "must end in .toml or .json" in fails(capsys, "train", text, "--config", tmp_path / "c.yaml")
+
+
+def test_a_best_step_that_nothing_was_reported_on_is_named_alone(tmp_path, capsys, monkeypatch):
+    """With one held-out pair there is something to choose by, and nothing to report on."""
+    scores = iter([10.0, 50.0, 40.0, 30.0])
+    monkeypatch.setattr("nano_simcse.training.report.Judge.score", lambda judge, encoder: next(scores))
+    text = write_sentences(tmp_path / "text.txt")
+    assert main(["train", str(text), *OPTIONS, "--held-out", "1", "--out", str(tmp_path / "run")]) == 0
+    assert "best checkpoint: step 5\n" in capsys.readouterr().out
+
+
+def test_ctrl_c_while_the_command_is_imported_ends_it_in_silence(tmp_path):
+    late = (
+        "import sys\nimport nano_simcse.__main__ as command\n"
+        "class Press:\n    def find_spec(self, name, *rest):\n"
+        "        if name == 'nano_simcse.cli':\n            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Press())\nsys.exit(command.run())"
+    )
+    done = subprocess.run([sys.executable, "-c", late], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

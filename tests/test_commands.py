@@ -104,6 +104,18 @@ def test_a_write_that_fails_names_the_file_that_was_asked_for(model, tmp_path, c
     assert message == "nano-simcse: cannot read or write 'x.npy': Permission denied\n"
 
 
+def test_where_nothing_can_be_written_nothing_is_computed(model, tmp_path, capsys, monkeypatch):
+    def at_work(*arguments, **options):
+        pytest.fail("the work began")
+
+    (tmp_path / "t.txt").write_text("the cat\n", encoding="utf-8")
+    monkeypatch.setattr("nano_simcse.SentenceEncoder.encode", at_work)
+    message = refused(capsys, "encode", "t.txt", "--model", model, "--out", "t.txt/x.npy")
+    assert message == "nano-simcse: 't.txt/x.npy' cannot be written (File exists); give another place\n"
+    monkeypatch.setattr("nano_simcse.SentenceEncoder.load", at_work)
+    assert "'t.txt' is in use; expected a new or empty folder" in refused(capsys, "export", model, "--to", "t.txt")
+
+
 def test_search_counts_the_lines_of_the_file(model, tmp_path, capsys):
     (tmp_path / "c.txt").write_text("\nthe cat\n\n\na robot draws\n", encoding="utf-8")
     for mode in ([], ["--dense"], ["--lexical"]):
@@ -141,6 +153,30 @@ def test_a_result_that_is_no_report_is_left_out(model, tmp_path, capsys, report)
     (run / "result.json").write_text(json.dumps(report), encoding="utf-8")
     assert command(capsys, "search", "the cat", "--model", run, "--corpus", "c.txt").out == without
     assert "fingerprint" in command(capsys, "info", run, "--json").out
+
+
+def test_search_weighs_as_the_run_chose(model, tmp_path, capsys):
+    run = tmp_path / "run"
+    run.mkdir()
+    for file in model.iterdir():
+        (run / file.name).symlink_to(file)
+    (run / "result.json").write_text('{"search": {"dense_weight": 0.9}}', encoding="utf-8")
+    (tmp_path / "c.txt").write_text("the cat\na robot draws\na dog paints\n", encoding="utf-8")
+    arguments = ("search", "a dog", "--model", run, "--corpus", "c.txt")
+    chosen = command(capsys, *arguments).out
+    assert chosen == command(capsys, *arguments, "--weight", "0.9").out
+    assert chosen != command(capsys, *arguments, "--weight", "0.5").out
+
+
+def test_search_embeds_anew_where_the_cache_holds_another_shape(model, tmp_path, capsys):
+    (tmp_path / "c.txt").write_text("the cat\na robot draws\na dog paints\n", encoding="utf-8")
+    arguments = ("search", "a dog", "--model", model, "--corpus", "c.txt", "--dense")
+    answer = command(capsys, *arguments).out
+    (kept,) = (tmp_path / "cache").glob("embeddings-*.npy")
+    embeddings = np.load(kept)
+    np.save(kept, embeddings[:2])
+    assert command(capsys, *arguments).out == answer
+    np.testing.assert_array_equal(np.load(kept), embeddings)
 
 
 def test_evaluate_tells_files_of_one_name_apart(model, tmp_path, capsys):

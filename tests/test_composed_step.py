@@ -11,9 +11,12 @@ import pytest
 from cases import MASKS, TINY, gradient_errors, random_parameters, random_rows, simcse_step, view_batch
 
 from nano_simcse.encoder import encoder_forward
-from nano_simcse.layers import POOLINGS, gelu, layer_norm, linear
-from nano_simcse.losses import masked_lm
+from nano_simcse.layers import POOLINGS
+from nano_simcse.losses import info_nce
 from nano_simcse.masks import Masks
+from nano_simcse.training.mlm import mlm_loss
+from nano_simcse.training.samplers import Step
+from nano_simcse.training.step import Objective, contrastive_loss
 
 # The largest error measured over all cases and tensors is 1.0e-9 (most are below 1e-10).
 STEP_LIMIT = 5e-9
@@ -59,28 +62,13 @@ def test_gradient_of_the_step_in_the_other_mask_modes(mode):
 
 
 def masked_lm_step(params, config, batch, masks, places, targets):
-    """Encoder, masked-language-model head tied to the word table, and its loss, from the documented pieces."""
+    """Encoder, masked-language-model head and its loss: (loss, backward); backward() -> Parameters of gradients."""
     hidden, encoder_back = encoder_forward(params, config, batch, masks)
-    a, linear_back = linear(hidden[-1][places], params["mlm.transform.weight"], params["mlm.transform.bias"])
-    active, gelu_back = gelu(a, config.gelu)
-    normed, norm_back = layer_norm(active, params["mlm.norm.gamma"], params["mlm.norm.beta"], config.eps)
-    logits, out_back = linear(normed, params["embeddings.word"].T, params["mlm.bias"])
-    loss, loss_back = masked_lm(logits, targets)
+    loss, loss_back = mlm_loss(params, config, hidden[-1], places, targets)
 
     def backward():
         gradients = params.zeros_like()
-        dnormed, dtable, dbias = out_back(loss_back())
-        gradients["embeddings.word"][...] += dtable.T
-        gradients["mlm.bias"][...] += dbias
-        dactive, dgamma, dbeta = norm_back(dnormed)
-        gradients["mlm.norm.gamma"][...] += dgamma
-        gradients["mlm.norm.beta"][...] += dbeta
-        dplaces, dweight, dbias = linear_back(gelu_back(dactive))
-        gradients["mlm.transform.weight"][...] += dweight
-        gradients["mlm.transform.bias"][...] += dbias
-        dhidden = np.zeros_like(hidden[-1])
-        np.add.at(dhidden, places, dplaces)
-        return encoder_back(dhidden, into=gradients)
+        return encoder_back(loss_back(1, gradients), into=gradients)
 
     return loss, backward
 
@@ -114,3 +102,14 @@ def test_gradients_of_all_hidden_states_at_once():
         return sum((h * w).sum() for h, w in zip(hidden, weights, strict=True)), lambda: backward(weights)
 
     assert max(gradient_errors(step, params).values()) <= STEP_LIMIT
+
+
+def test_the_loss_of_a_step_leaves_out_what_its_sampler_excludes():
+    z = np.random.default_rng(4).standard_normal((10, 3))
+    exclude = np.zeros((5, 5), bool)
+    exclude[0, 3] = exclude[4, 1] = True
+    loss, dz = contrastive_loss(z, Step([], None, 2, exclude), Objective("mean", 0.5))
+    expected, backward = info_nce(z[:5], z[5:], 0.5, exclude=exclude)
+    assert float(loss) == float(expected)
+    np.testing.assert_array_equal(dz, np.concatenate(backward()))
+    assert float(loss) < float(contrastive_loss(z, Step([], None, 2, None), Objective("mean", 0.5))[0]) - 0.01

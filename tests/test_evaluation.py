@@ -76,6 +76,16 @@ def test_spearman_sees_order_only_and_pearson_sees_spacing():
 def test_pearson_survives_very_large_and_very_small_numbers():
     a, b = np.array([1.0, 2.0, 4.0]), np.array([1.0, 3.0, 2.0])
     assert pearson(a * 1e200, b * 1e-200) == pytest.approx(pearson(a, b), abs=1e-14)
+    with np.errstate(all="raise"):
+        assert pearson(a / 4 * 1.5e308, b / 3 * -1.5e308) == pytest.approx(-pearson(a, b), abs=1e-14)
+        assert pearson([1.5e308, -1.5e308, 1.5e308], [2.0, 1.0, 2.0]) == pytest.approx(1, abs=1e-14)
+
+
+def test_pearson_keeps_its_digits_far_from_zero():
+    a, b = np.array([0.0, 1, 2, 4, 4]), np.arange(5.0)
+    assert pearson(7e14 + a, b) == pytest.approx(pearson(a, b), abs=1e-15)
+    last = np.arange(10000) == 9999
+    assert pearson(1 + last * 2.0**-52, np.arange(10000)) == pytest.approx(pearson(last, np.arange(10000)), abs=1e-15)
 
 
 @pytest.mark.filterwarnings("error")

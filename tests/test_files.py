@@ -1,5 +1,6 @@
 """A file is written whole or not at all, and the cache folder is where each system keeps such things."""
 
+import os
 import stat
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ def test_success_replaces_the_file_and_leaves_nothing_else(tmp_path):
     target = tmp_path / "deep" / "model.json"
     for text in ("first", "second"):
         with atomic_write(target) as temporary:
-            assert temporary.parent == target.parent and temporary.name.endswith("model.json")
+            assert temporary.parent == target.parent and temporary.name.endswith(".json")
             temporary.write_text(text, encoding="utf-8")
         assert target.read_text(encoding="utf-8") == text
     assert [path.name for path in target.parent.iterdir()] == ["model.json"]
@@ -35,6 +36,39 @@ def test_a_writer_that_removes_its_temporary_file_raises_and_leaves_nothing(tmp_
     with pytest.raises(FileNotFoundError), atomic_write(tmp_path / "x") as temporary:
         temporary.unlink()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["x" * 240 + ".npy", "x." + "y" * 250, "\u4e2d" * 80 + ".safetensors"])
+def test_any_name_that_the_system_allows_can_be_written(tmp_path, name):
+    with atomic_write(tmp_path / name) as temporary:
+        temporary.write_text("x", encoding="utf-8")
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_and_the_file_behind_it_is_replaced(tmp_path, there):
+    target, link = tmp_path / "elsewhere" / "model.json", tmp_path / "link.json"
+    target.parent.mkdir()
+    link.symlink_to(target)
+    if there:
+        target.write_text("old", encoding="utf-8")
+    with atomic_write(link) as temporary:
+        temporary.write_text("new", encoding="utf-8")
+    assert link.is_symlink() and target.read_text(encoding="utf-8") == "new"
+    assert list(target.parent.iterdir()) == [target]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with a name")
+def test_a_pipe_is_refused_and_stays(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match=r"it is a pipe or a device: .*pipe'"):
+        with atomic_write(pipe):
+            pytest.fail("the body ran")
+    with pytest.raises(InputError, match=r"pipe' cannot be written \(it is a pipe or a device\); give another place"):
+        require_writable(pipe)
+    assert pipe.is_fifo() and list(tmp_path.iterdir()) == [pipe]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="rights are those of POSIX")

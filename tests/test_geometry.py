@@ -164,6 +164,13 @@ def test_measures_ignore_the_lengths_of_rows_return_floats_and_leave_x_alone(mea
     np.testing.assert_array_equal(x, before)
 
 
+@pytest.mark.parametrize("measure", MEASURES)
+def test_rows_in_float32_are_measured_in_float64(measure):
+    x = cloud(40, 5).astype(np.float32)
+    assert measure(x) == measure(x.astype(np.float64))
+    assert measure(x.tolist()) == measure(x)
+
+
 @pytest.mark.parametrize("block", [1, 7, 300, 5 * 300, 299 * 300])
 def test_pairs_in_blocks_equal_pairs_at_once(monkeypatch, block):
     x = cloud()
@@ -264,6 +271,17 @@ def test_a_few_rows_or_columns_are_judged_by_what_they_can_span():
     assert not collapse_guard(np.eye(4)[:2]).collapsed
 
 
+def test_a_list_of_rows_is_judged_like_an_array():
+    assert collapse_guard(SQUARE.tolist()) == collapse_guard(SQUARE)
+    assert collapse_guard(np.ones((4, 3)).tolist()).reasons == collapse_guard(np.ones((4, 3))).reasons
+
+
+@pytest.mark.parametrize("candidates", [1, 0, -3, math.nan])
+def test_chance_needs_two_candidates(candidates):
+    with pytest.raises(InputError, match=f"candidates is {candidates}; expected at least 2"):
+        collapse_guard(cloud(), loss=0.0, candidates=candidates)
+
+
 # --- bad input --------------------------------------------------------------------------------------------------
 
 BAD = cloud(5, 3)
@@ -274,10 +292,10 @@ BAD[3, 1] = math.nan
 @pytest.mark.parametrize(
     ("x", "message"),
     [
-        (BAD, "row 3 of the embeddings holds NaN or infinity"),
-        (np.array([[1.0, 0.0], [0.0, 0.0]]), "row 1 is the zero vector"),
+        (BAD, "embeddings row 3 holds a NaN or infinity"),
+        (np.array([[1.0, 0.0], [0.0, 0.0]]), "embeddings row 1 is the zero vector"),
         (np.zeros((0, 3)), r"embeddings of shape \(0, 3\) are not a table"),
-        (np.ones(3), r"embeddings of shape \(3,\) are not a table"),
+        (np.ones(3), r"embeddings must have shape \(n, D\) with D >= 1, got \(3,\)"),
     ],
 )
 def test_unusable_embeddings_are_named(measure, x, message):

@@ -27,6 +27,20 @@ def test_pairs_equal_brute_force():
     assert near_duplicates(x, 1.0)[0].shape[1] == 2
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("width", [3, 16, 384, 1024])
+def test_equal_rows_are_duplicates_at_a_cosine_of_one(dtype, width):
+    for seed in range(20):
+        x = np.random.default_rng(seed).standard_normal((8, width)).astype(dtype)
+        pairs, _ = near_duplicates(np.concatenate([x, x]), 1.0)
+        assert pairs.tolist() == [[i, i + 8] for i in range(8)]
+
+
+def test_the_allowance_for_rounding_is_small():
+    x = np.array([[1.0, 0.0], [1.0, 1e-6]])  # a cosine of 1 - 5e-13
+    assert len(near_duplicates(x, 1.0)[0]) == 0 and len(near_duplicates(x, 1 - 1e-12)[0]) == 1
+
+
 def test_three_bunches_are_found():
     rng = np.random.default_rng(0)
     centres = np.eye(5)[:3]
@@ -49,6 +63,26 @@ def test_clusters_are_a_fixed_point_and_repeat():
         np.testing.assert_allclose(found.centres[k], mean / np.linalg.norm(mean), atol=1e-12)
 
 
+@pytest.mark.parametrize("rounds", [1, 2, 3, 50])
+def test_labels_centres_and_objective_belong_together(rounds):
+    x = np.random.default_rng(1).standard_normal((200, 4))
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    found = spherical_kmeans(x, 9, seed=2, rounds=rounds, starts=1)
+    cosines = unit @ found.centres.T
+    np.testing.assert_array_equal(found.label, cosines.argmax(axis=1))
+    assert found.objective[-1] == pytest.approx(cosines.max(axis=1).mean(), rel=1e-14)
+    assert len(found.objective) == rounds + 1 if rounds < 50 else len(found.objective) < 50
+    np.testing.assert_allclose(np.linalg.norm(found.centres, axis=1), 1)
+
+
+def test_a_limit_on_the_rounds_does_not_change_what_has_converged():
+    x = np.random.default_rng(1).standard_normal((60, 4))
+    free = spherical_kmeans(x, 6, starts=1)
+    tight = spherical_kmeans(x, 6, starts=1, rounds=len(free.objective) - 1)
+    for name in ("label", "centres", "objective"):
+        np.testing.assert_array_equal(getattr(free, name), getattr(tight, name))
+
+
 def test_zero_shot_takes_the_nearest_description_and_its_lead():
     label, lead = zero_shot(on_circle(10, 80, 45), on_circle(0, 90))
     assert label.tolist() == [0, 1, 0]  # a tie goes to the first
@@ -65,3 +99,21 @@ def test_errors():
         zero_shot(x, x[:1])
     with pytest.raises(InputError, match="row 0"):
         near_duplicates(np.zeros((2, 2)), 0.5)
+    with pytest.raises(InputError, match="embeddings are 2 wide, but the labels are rows of width 3"):
+        zero_shot(x, np.eye(3))
+    for name in ("clusters", "rounds", "starts"):
+        with pytest.raises(InputError, match=f"{name} is 0; expected a whole number of at least 1"):
+            spherical_kmeans(x, **{"clusters": 1, name: 0})
+
+
+@pytest.mark.parametrize("use", [
+    lambda x: near_duplicates(x, 0.5), lambda x: spherical_kmeans(x, 1), lambda x: zero_shot(x, np.eye(2)),
+])  # fmt: skip
+def test_a_row_of_nan_is_refused(use):
+    with pytest.raises(InputError, match="embeddings row 1 holds a NaN"):
+        use(np.array([[1.0, 0.0], [np.nan, 1.0]]))
+
+
+def test_a_label_of_nan_is_refused():
+    with pytest.raises(InputError, match="label_embeddings row 0 holds a NaN"):
+        zero_shot(np.eye(2), np.full((2, 2), np.nan))

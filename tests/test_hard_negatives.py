@@ -1,5 +1,7 @@
 """InfoNCE with mined passages: duplicates are masked exactly, everything else is the plain loss."""
 
+import re
+
 import numpy as np
 import pytest
 from cases import GRADIENT_LIMIT, loss_errors
@@ -124,3 +126,39 @@ def test_a_number_of_mined_passages_that_is_no_multiple_is_refused():
     q, p, *_ = batch(1)
     with pytest.raises(InputError, match="must be"):
         hard_negative_loss(q, p, draw(7, D), 0.1, np.arange(5), np.arange(7))
+
+
+@pytest.mark.parametrize(
+    ("pos_ids", "neg_ids", "message"),
+    [
+        ([1, 2], ["1", "2"], "pos_ids are integers and neg_ids are strings; expected ids of one kind"),
+        (["1", "2"], np.array([1, 2]), "pos_ids are strings and neg_ids are integers"),
+        ([None, None], [1, 2], "pos_ids hold NoneType; expected all of them integers or all strings"),
+        (["a", None], ["a", "b"], "pos_ids hold NoneType and str"),
+        (["a", "b"], ["a", 7], "neg_ids hold int and str"),
+        ([0, 1], [1.0, 2.0], "neg_ids hold float"),
+    ],
+)
+def test_ids_that_cannot_be_compared_are_named(pos_ids, neg_ids, message):
+    with pytest.raises(InputError, match=message):
+        duplicate_mask(pos_ids, neg_ids)
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.uint64, str, object])
+def test_ids_may_come_in_any_array_of_one_kind(kind):
+    words = np.array(["p", "q"], object)
+    pos_ids, neg_ids = (words, words[::-1]) if kind is object else (np.array([7, 8]).astype(kind), np.array([8, 7]))
+    neg_ids = neg_ids.astype(str) if kind is str else neg_ids
+    np.testing.assert_array_equal(duplicate_mask(pos_ids, neg_ids), [[0, 0, 0, 1], [0, 0, 1, 0]])
+
+
+def test_large_ids_of_two_integer_types_are_compared_exactly():
+    mask = duplicate_mask(np.array([2**62 + 1]), np.array([2**62, 2**62 + 1], np.uint64))  # one float64, all three
+    np.testing.assert_array_equal(mask, [[False, False, True]])
+
+
+@pytest.mark.parametrize("shape", [(4,), (1, 5, 1, 4), ()])
+def test_mined_rows_of_another_number_of_axes_are_named(shape):
+    q, p, *_ = batch(1)
+    with pytest.raises(InputError, match=rf"Nh {re.escape(str(shape))} must be \(B \* k, D\) or \(B, k, D\)"):
+        hard_negative_loss(q, p, np.ones(shape), 0.1, np.arange(5), np.arange(5))

@@ -80,7 +80,7 @@ def test_a_set_is_checked_copied_and_not_sent_twice(hub, tmp_path, capsys):
 
 def test_a_cut_transfer_goes_on_where_it_stopped(hub, tmp_path):
     hub.cut, hub.cuts = {NAME: 50_000}, 2
-    downloads.download("wiki1m", tmp_path / "data", progress=False)
+    downloads.download("wiki1m", tmp_path / "data")
     assert (tmp_path / "data" / NAME).read_bytes() == WIKI
     assert hub.gets() == [(NAME, None), (NAME, "bytes=50000-"), (NAME, "bytes=100000-")]
 
@@ -98,9 +98,22 @@ def test_what_arrived_before_giving_up_is_kept_for_the_next_command(hub, tmp_pat
     assert (tmp_path / "data" / NAME).read_bytes() == WIKI
 
 
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_cut_transfer_of_unknown_size_is_not_taken_for_a_whole_one(hub, tmp_path, monkeypatch, chunked):
+    monkeypatch.setattr(client, "BLOCK", 1000)
+    hub.large, hub.sizes, hub.chunked, hub.cut = set(), False, chunked, {NAME: 50_000}
+    repo = WIKI_REPO.removeprefix("datasets/")
+    with pytest.raises(client.Offline, match=f"{NAME} could not be fetched"):
+        client.fetch(repo, [NAME], kind="dataset")
+    assert [path for path in cached(tmp_path) if not path.endswith(".partial")] == []
+    hub.cut = {}
+    assert (client.fetch(repo, [NAME], kind="dataset") / NAME).read_bytes() == WIKI
+    assert [span for _, span in hub.gets()] == [None, "bytes=50000-", "bytes=100000-", "bytes=150000-"]
+
+
 def test_a_server_without_ranges_sends_all_again(hub, tmp_path):
     hub.cut, hub.cuts, hub.ranges = {NAME: 50_000}, 1, False
-    downloads.download("wiki1m", tmp_path / "data", progress=False)
+    downloads.download("wiki1m", tmp_path / "data")
     assert hub.gets() == [(NAME, None), (NAME, "bytes=50000-")]
     assert (tmp_path / "data" / NAME).read_bytes() == WIKI
 
@@ -108,11 +121,11 @@ def test_a_server_without_ranges_sends_all_again(hub, tmp_path):
 def test_the_rest_of_another_version_is_not_appended(hub, tmp_path):
     hub.cut = {NAME: 10_000}
     with pytest.raises(InputError, match="stopped after"):
-        downloads.download("wiki1m", tmp_path / "data", progress=False)
+        downloads.download("wiki1m", tmp_path / "data")
     hub.cut, other = {}, b"Other text.\n" * 9000
     hub.files[WIKI_REPO][NAME] = other
     with pytest.raises(InputError, match=f"arrived with SHA-256 {hashlib.sha256(other).hexdigest()}; expected"):
-        downloads.download("wiki1m", tmp_path / "data", progress=False)
+        downloads.download("wiki1m", tmp_path / "data")
 
 
 def test_a_wrong_checksum_is_refused_and_thrown_away(hub, tmp_path, capsys):
@@ -126,10 +139,10 @@ def test_a_wrong_checksum_is_refused_and_thrown_away(hub, tmp_path, capsys):
 
 
 def test_a_file_in_the_cache_that_was_altered_is_fetched_again(hub, tmp_path):
-    downloads.download("wiki1m", tmp_path / "data", progress=False)
+    downloads.download("wiki1m", tmp_path / "data")
     (file,) = (tmp_path / "cache").rglob(NAME)
     file.write_bytes(b"x" + WIKI[1:])
-    downloads.download("wiki1m", tmp_path / "data", progress=False)
+    downloads.download("wiki1m", tmp_path / "data")
     assert file.read_bytes() == WIKI == (tmp_path / "data" / NAME).read_bytes()
 
 
@@ -159,24 +172,24 @@ def test_a_missing_file_is_named(hub):
 
 
 def test_offline_is_one_sentence_and_the_cache_goes_on_serving(hub, tmp_path, capsys):
-    downloads.download("wiki1m", tmp_path / "data", progress=False)
+    downloads.download("wiki1m", tmp_path / "data")
     hub.stop()
     assert main(["download", "nli", "--to", str(tmp_path / "data")]) == 2
     message = capsys.readouterr().err
     assert message.startswith(f"nano-simcse: {hub.url} cannot be reached for princeton-nlp/datasets-for-simcse/nli_for")
     assert message.count("\n") == 1
     with pytest.warns(UserWarning, match="cannot be reached .* the files in the cache are used"):
-        (path,) = downloads.download("wiki1m", tmp_path / "again", progress=False)
+        (path,) = downloads.download("wiki1m", tmp_path / "again")
     assert path.read_bytes() == WIKI
 
 
 def test_a_failing_hub_and_a_server_that_is_none(hub, tmp_path):
     hub.status = 500
     with pytest.raises(client.Offline, match=r"cannot be reached for .*500"):
-        downloads.download("wiki1m", tmp_path, progress=False)
+        downloads.download("wiki1m", tmp_path)
     hub.status, hub.hub_headers, hub.large = None, False, set()
     with pytest.raises(InputError, match=r"does not answer like a hub: .* has no X-Repo-Commit header"):
-        downloads.download("wiki1m", tmp_path, progress=False)
+        downloads.download("wiki1m", tmp_path)
 
 
 def test_rated_pairs_are_counted(hub, tmp_path, capsys):
@@ -193,7 +206,7 @@ def test_rated_pairs_are_counted(hub, tmp_path, capsys):
     assert len(read_sts(tmp_path / "data" / "stsb-dev.jsonl.gz")) == 1500
     hub.files["datasets/mteb/sickr-sts"] = {"test.jsonl.gz": rows(12)}
     with pytest.raises(InputError, match=r"mteb/sickr-sts/test\.jsonl\.gz has 12 pairs; expected 9927"):
-        downloads.download("sickr", tmp_path / "data", progress=False)
+        downloads.download("sickr", tmp_path / "data")
 
 
 def test_a_folder_outside_the_model_is_refused(hub):

@@ -1,12 +1,13 @@
 """BERT folders in and out: names, orientations, readings, refusals. The real checkpoint where it is installed."""
 
+import re
 import sys
 import warnings
 
 import numpy as np
 import pytest
 from bert_folder import CONFIG, SENTENCES, WORDS, weights, write_bert, write_json, write_modules
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save_file
 from tiny import TINY, sentences, write_sentences
 
@@ -15,7 +16,7 @@ from nano_simcse.checkpoint import read_json
 from nano_simcse.cli import main
 from nano_simcse.data.batches import pack
 from nano_simcse.data.tokenizer import Tokenizer
-from nano_simcse.encoder import EncoderConfig, encoder_forward
+from nano_simcse.encoder import EncoderConfig, encoder_forward, init_parameters
 from nano_simcse.errors import CheckpointError, InputError
 from nano_simcse.huggingface import find_folder
 from nano_simcse.layers import POOLINGS
@@ -313,7 +314,14 @@ def test_export_is_whole_or_not_there(tmp_path, monkeypatch):
     def full_disk(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("nano_simcse.huggingface.bert.save_file", full_disk)
+    def full_disk_of_safetensors(*args, **kwargs):
+        raise SafetensorError("No space left on device")
+
+    monkeypatch.setattr("nano_simcse.checkpoint.save_file", full_disk_of_safetensors)
+    with pytest.raises(CheckpointError, match=f"^{re.escape(str(tmp_path / 'out'))}.model.safetensors could not be"):
+        encoder.export(tmp_path / "out")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["empty", "in", "used"]
+    monkeypatch.setattr("nano_simcse.checkpoint.save_file", full_disk)
     with pytest.raises(OSError, match="No space left"):
         encoder.export(tmp_path / "out")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["empty", "in", "used"]
@@ -431,6 +439,9 @@ def test_the_head_goes_on_from_a_stored_one_and_else_begins_fresh(tmp_path, stor
     if head and not stored:
         assert 0.01 < encoder.params["head.weight"].std() < 0.03
         assert not encoder.params["head.bias"].any()
+        fresh = [init_parameters(encoder.config, seed)["head.weight"] for seed in (0, 3)]
+        np.testing.assert_array_equal(encoder.params["head.weight"], fresh[1])  # of the run's seed
+        assert (fresh[0] != fresh[1]).any()
     assert (encoder.params["mlm.norm.gamma"] == 1).all()
 
 

@@ -65,9 +65,34 @@ def test_rows_of_another_encoder_are_refused(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_another_width_are_refused_and_leave_the_index_as_it_was(kind):
+    index = kind(draw(5, 3), "v")
+    with pytest.raises(InputError, match="queries are 2 wide, but the index holds rows of width 3"):
+        index.search(draw(1, 2), 1, "v")
+    with pytest.raises(InputError, match="embeddings are 4 wide, but the index holds rows of width 3"):
+        index.add(draw(1, 4), "v")
+    assert len(index) == 5 and index.search(draw(1, 3), 9, "v")[0].shape == (1, 5)
+    index.replace(draw(5, 2), "w")  # another encoder may have another width
+    assert index.search(draw(1, 2), 9, "w")[0].shape == (1, 5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_queries_find_nothing_and_no_rows_are_no_index(kind):
+    x = draw(5, 3).astype(np.float32)
+    index = kind(x, "v")
+    rows, scores = index.search(x[:0], 2, "v")
+    assert rows.shape == scores.shape == (0, 2) and rows.dtype == np.int64 and scores.dtype == np.float32
+    assert index.add(x[:0], "v").tolist() == [] and len(index) == 5
+    with pytest.raises(InputError, match="corpus is empty"):
+        kind(x[:0], "v")
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_new_encoder_replaces_all_rows_or_none(kind):
     index, before = kind(draw(5, 3), "old"), draw(1, 3, seed=4)
     kept = index.search(before, 5, "old")[0]
+    with pytest.raises(StaleIndex, match="6 rows were embedded by new, but the index holds 5; replace these first"):
+        index.replace(draw(6, 3), "new")
     with pytest.raises(StaleIndex, match="4 of 5 rows were embedded by new"):
         index.replace(draw(4, 3), "new")
     np.testing.assert_array_equal(index.search(before, 5, "old")[0], kept)
@@ -128,6 +153,7 @@ def test_an_error_inside_the_block_closes_too():
     (lambda: ExactIndex(np.ones((0, 2)), "v"), "corpus is empty"),
     (lambda: ExactIndex(draw(2, 2), "v").search(draw(1, 3), 1, "v"), "queries are 3 wide"),
     (lambda: ExactIndex(draw(2, 2), "v").search(draw(1, 2), 0, "v"), "k must be an integer >= 1, got 0"),
+    (lambda: ExactIndex([[1.0, 2.0], [3.0]], "v", "inner product"), "not a table of numbers"),
     (lambda: recall_gap(np.zeros((2, 3)), np.zeros((3, 3))), "row numbers of the same queries"),
     (lambda: rerank(np.zeros(3, int), None, 1), r"rows \(3,\)"),
     (lambda: rerank(np.zeros((1, 3), int), lambda i, rows: [0.0], 1), "the judge gave scores of shape"),
@@ -184,3 +210,9 @@ def test_prefixes_stand_before_the_text_and_in_the_fingerprint():
     index = ExactIndex(with_prefix.encode_documents(["a", "b"]), with_prefix.fingerprint())
     with pytest.raises(StaleIndex):
         index.search(bare.encode_queries(["a"]), 1, bare.fingerprint())
+
+
+@pytest.mark.parametrize("name", ["encode_queries", "encode_documents"])
+def test_one_text_in_place_of_a_list_is_not_read_letter_by_letter(name):
+    with pytest.raises(InputError, match="sentences is 'a blue dog', a str; expected a list of strings"):
+        getattr(PrefixedEncoder(Letters(), "q: ", "b: "), name)("a blue dog")

@@ -340,6 +340,12 @@ def test_normalize_counts_a_row_whose_squares_vanish_as_zero():
         normalize(np.full((1, 3), 1e-25, np.float32))
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.int64])
+def test_normalize_takes_floats_wide_enough_for_squares(dtype):
+    with pytest.raises(InputError, match=f"x is an array of {np.dtype(dtype)}; expected one of float32 or float64"):
+        normalize(np.array([[300, 400]], dtype))
+
+
 def test_which_hidden_states_a_pooling_reads():
     assert [states_read(p, 4) for p in POOLINGS] == [(3,), (3,), (3,), (0, 3), (2, 3)]
 
@@ -359,6 +365,13 @@ def test_pooling_by_hand_on_padded_and_packed_tokens(multiple):
         expected["avg_top2"].append((mine[2].mean(axis=0) + mine[3].mean(axis=0)) / 2)
     for name in POOLINGS:
         np.testing.assert_allclose(pool(hidden, batch, name)[0], expected[name], rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("keep", [None, np.array([[True, False]])])
+@pytest.mark.parametrize(("x", "found"), [(np.array([[1, 2]]), "an array of int64"), ([[1.0, 2.0]], "a list")])
+def test_dropout_takes_floats_only(x, found, keep):
+    with pytest.raises(InputError, match=f"x is {found}; expected .* float32 or float64"):
+        dropout(x, keep, 1.25)  # which integers would cut to 1
 
 
 def test_inverted_dropout_keeps_the_mean():

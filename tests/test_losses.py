@@ -1,6 +1,7 @@
 """Losses: worked numbers, an independent implementation, limits, and every gradient by central differences."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -8,7 +9,22 @@ from cases import GRADIENT_LIMIT, loss_errors
 from scipy.special import logsumexp
 
 from nano_simcse.errors import InputError
-from nano_simcse.losses import info_nce, masked_lm
+from nano_simcse.losses import (
+    FusedInfoNCE,
+    candidate_info_nce,
+    clip_loss,
+    distillation,
+    hard_negative_loss,
+    info_nce,
+    masked_lm,
+    pair_classifier,
+    pair_features,
+    sharded_clip_loss,
+    sigmoid_loss,
+    skip_gram,
+    triplet,
+)
+from nano_simcse.losses.info_nce_rows import info_nce_rows
 
 DTYPES = [np.float64, np.float32]
 
@@ -439,6 +455,75 @@ def test_bad_arguments_are_named(arguments, options, message):
         info_nce(*arguments, **options)
 
 
+@pytest.mark.parametrize("blocks", [0, 2])
+def test_blocks_may_be_an_integer_of_numpy(blocks):
+    q, k = draw(5, 3, seed=1), draw(5, 3, seed=2)
+    assert info_nce(q, k, 0.1, blocks=np.int64(blocks))[0] == info_nce(q, k, 0.1, blocks=blocks)[0]
+
+
+@pytest.mark.parametrize("blocks", [-1, np.int64(-1), True, np.True_, 2.0])
+def test_blocks_that_are_no_number_of_rows_are_named(blocks):
+    with pytest.raises(InputError, match=rf"blocks is {re.escape(repr(blocks))}; expected None, 0 for the whole"):
+        info_nce(*GOOD, 1.0, blocks=blocks)
+
+
+@pytest.mark.parametrize(
+    ("exclude", "found"), [(np.zeros((3, 3), int), "an array of int64"), ([[False] * 3] * 3, "a list")]
+)
+def test_exclude_that_is_not_of_bool_is_named(exclude, found):
+    with pytest.raises(InputError, match=f"exclude is {found}; expected"):
+        info_nce(*GOOD, 1.0, exclude=exclude)
+
+
+# --- arrays of another type: integers gave wrong losses, zero gradients or an error of NumPy ---------------------
+
+X = np.array([[3.0, 1.0], [1.0, 2.0], [0.0, 4.0]])
+NAMED = {  # loss -> (the loss as a function of its arrays, the arrays by the names under which they are refused)
+    "info_nce": (
+        lambda q, k, h, old: info_nce(q, k, 1.0, hard_negatives=h, queue=old),
+        {"queries": X, "keys": X, "hard_negatives": X, "queue": X},
+    ),
+    "info_nce_rows": (lambda q, k: info_nce_rows(q, k, 1.0, slice(0, 2)), {"queries": X, "keys": X}),
+    "candidate_info_nce": (
+        lambda a, p, old, w: candidate_info_nce(a, p, 1.0, queue=old, log_weights=w),
+        {"anchors": X, "positives": X, "queue": X, "log_weights": np.zeros((3, 9))},
+    ),
+    "FusedInfoNCE": (lambda a, p: (FusedInfoNCE()(a, p, 1.0).loss, None), {"anchors": X, "positives": X}),
+    "hard_negative_loss": (
+        lambda q, p, n: hard_negative_loss(q, p, n, 1.0, [1, 2, 3], [4, 5, 6]), {"Q": X, "P": X, "Nh": X}
+    ),
+    "clip_loss": (lambda q, k: clip_loss(q, k, 0.0), {"queries": X, "keys": X}),
+    "sharded_clip_loss": (lambda q, k: sharded_clip_loss([X, q], [X, k], 0.0), {"queries": X, "keys": X}),
+    "sigmoid_loss": (lambda q, k: sigmoid_loss(q, k, 0.0, 0.0), {"queries": X, "keys": X}),
+    "triplet": (triplet, {"anchors": X, "positives": X, "negatives": X}),
+    "distillation": (distillation, {"sources": X, "translations": X, "teacher": X}),
+    "skip_gram": (skip_gram, {"centres": X, "contexts": X, "negatives": X[:, None]}),
+    "masked_lm": (lambda z: masked_lm(z, np.array([0, 1, 1])), {"logits": X}),
+    "pair_features": (pair_features, {"u": X, "v": X}),
+    "pair_classifier": (
+        lambda *a: pair_classifier(*a, np.array([0, 1, 1])),
+        {"u": X, "v": X, "weight": np.ones((6, 2)), "bias": np.ones(2)},
+    ),
+}
+
+
+@pytest.mark.parametrize(("loss", "name"), [(loss, name) for loss, (_, arrays) in NAMED.items() for name in arrays])
+def test_only_arrays_of_floats_are_taken(loss, name):
+    f, arrays = NAMED[loss]
+    for dtype in DTYPES:
+        assert np.isfinite(f(*(x.astype(dtype) for x in arrays.values()))[0]).all()
+    for wrong, found in [
+        (arrays[name].astype(int), "an array of int64"),
+        (arrays[name].astype(np.float16), "an array of float16"),
+        (arrays[name].tolist(), "a list"),
+        (None, "a NoneType"),
+    ]:
+        if wrong is None and name in ("hard_negatives", "queue", "log_weights"):
+            continue  # None is their default
+        with pytest.raises(InputError, match=f"^{name} is {found}; expected .* float32 or float64$"):
+            f(*(arrays | {name: wrong}).values())
+
+
 # --- masked language modelling ----------------------------------------------------------------------------------
 
 
@@ -479,3 +564,20 @@ def test_masked_lm_stays_in_float32():
 def test_masked_lm_names_shapes_that_do_not_fit(logits, targets):
     with pytest.raises(InputError, match=r"logits \(.*\) and targets \(.*\) must be \(n, V\) and \(n,\)"):
         masked_lm(logits, targets)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint16])
+@pytest.mark.parametrize("wrong", [-1, -100, 7, 8])
+def test_masked_lm_names_a_target_that_is_no_token(wrong, dtype):
+    targets = np.array([0, wrong, 6]).astype(dtype)
+    with pytest.raises(InputError, match=rf"targets hold {targets[1]}; expected integers from 0 to 6"):
+        masked_lm(draw(3, 7), targets)
+
+
+@pytest.mark.parametrize(
+    ("targets", "found"),
+    [(np.array([0.0, 1.0]), "an array of float64"), (np.array([True, False]), "an array of bool"), ([0, 1], "a list")],
+)
+def test_masked_lm_names_targets_that_are_no_integers(targets, found):
+    with pytest.raises(InputError, match=f"targets is {found}; expected"):
+        masked_lm(draw(2, 7), targets)

@@ -160,6 +160,13 @@ def test_an_unknown_mode_is_named():
         Masks(0, 0, 0.1, "both")
 
 
+@pytest.mark.parametrize("number", [np.int64, np.int32, np.uint64])
+def test_seed_step_and_site_may_be_integers_of_numpy(number):
+    expected = Masks(5, 3, 0.3).keep(2, LABELS, 8)
+    for seed, step, site in ((number(5), 3, 2), (5, number(3), 2), (5, 3, number(2))):
+        np.testing.assert_array_equal(Masks(seed, step, 0.3).keep(site, LABELS, 8), expected)
+
+
 def test_row_labels_keep_views_and_sentences_apart():
     labels = row_labels([0, 1, 2**32 - 1], [0, 1, 2])
     assert [int(x) for x in labels] == [0, 1 << 56 | 1 << 24, 2 << 56 | (2**32 - 1) << 24]

@@ -11,6 +11,7 @@ from nano_simcse.data.tokenizer import Tokenizer
 from nano_simcse.errors import CheckpointError, InputError
 from nano_simcse.layers import POOLINGS
 from nano_simcse.model import new_encoder
+from nano_simcse.parameters import Parameters
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +37,55 @@ def test_save_and_load_give_the_same_embeddings(tokenizer, tmp_path, pooling):
 def test_fingerprint_sees_parameters_and_pooling(tokenizer):
     prints = {build(tokenizer, p, seed=s).fingerprint() for p, s in (("mean", 0), ("mean", 1), ("avg_top2", 0))}
     assert len(prints) == 3
+
+
+def test_fingerprint_sees_how_a_text_is_brought_to_tokens(tokenizer, tmp_path):
+    """The same tokens and parameters, another normaliser: other ids of one text, and so other embeddings."""
+    encoder = build(tokenizer)
+    encoder.save(tmp_path)
+    whole = (tmp_path / "tokenizer.json").read_text(encoding="utf-8")
+    (tmp_path / "tokenizer.json").write_text(whole.replace('"lowercase": true', '"lowercase": false'), encoding="utf-8")
+    cased = SentenceEncoder.load(tmp_path)
+    assert cased.tokenizer.tokens(range(150)) == tokenizer.tokens(range(150))
+    assert np.abs(cased.encode("The CAT") - encoder.encode("The CAT")).max() > 0.01
+    assert cased.fingerprint() != encoder.fingerprint()
+
+
+@pytest.mark.parametrize(("name", "shape"), [
+    ("layers.1.feed_forward.up.bias", None), ("embeddings.word", (150, 17)), ("layers.2.feed_forward.up.bias", (64,)),
+])  # fmt: skip
+def test_parameters_of_another_config_are_refused(tokenizer, name, shape):
+    encoder = build(tokenizer)
+    expected = encoder.params.shapes.get(name)
+    shapes = {**encoder.params.shapes, name: shape}
+    if shape is None:
+        del shapes[name]
+    message = re.escape(f"params has {name} of shape {shape}; expected {expected}, as the config says")
+    with pytest.raises(InputError, match=message):
+        SentenceEncoder(Parameters(shapes), encoder.config, tokenizer, max_length=24)
+
+
+def test_a_tokenizer_with_more_tokens_than_vectors_is_refused(tokenizer):
+    encoder = build(tokenizer)
+    larger = Tokenizer.train(sentences(), 160)
+    message = f"the tokenizer has {larger.vocab_size} tokens, the config vectors for {tokenizer.vocab_size}"
+    with pytest.raises(InputError, match=message):
+        SentenceEncoder(encoder.params, encoder.config, larger, max_length=24)
+    config = EncoderConfig(160, layers=2, width=16, heads=2, max_positions=24)  # room to spare is no fault
+    assert new_encoder(config, tokenizer, "mean", 24, 0).encode("the cat").shape == (16,)
+
+
+def test_a_tilde_is_the_home_folder_for_writing_as_for_reading(tokenizer, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    encoder = build(tokenizer)
+    encoder.save("~/saved")
+    encoder.export("~/exported")
+    tokenizer.save("~/tokens")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["exported", "saved", "tokens"]
+    for place in ("~/saved", tmp_path / "saved"):
+        assert SentenceEncoder.load(place).fingerprint() == encoder.fingerprint()
+    assert Tokenizer.load("~/tokens").tobytes() == tokenizer.tobytes()
 
 
 def test_one_string_gives_one_vector(tokenizer):

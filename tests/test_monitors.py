@@ -58,6 +58,11 @@ def test_a_reading_prints_as_one_line():
     assert str(coverage([[0]], 2, least=0.5)) == "ok     coverage: 0.5 (limit 0.5)"
 
 
+def test_a_version_is_not_read_letter_by_letter():
+    with pytest.raises(InputError, match="versions is 'abc', a str; expected a list of versions"):
+        staleness("abc", "abc")
+
+
 @pytest.mark.parametrize("call", [
     lambda: probe_recall(np.zeros(3), np.zeros(3), 0.5), lambda: shift("x", [], [1.0]),
     lambda: shift("x", [np.nan], [1.0]), lambda: shift("x", [0.0], [1.0], alpha=0), lambda: staleness([], "v"),

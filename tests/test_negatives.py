@@ -151,10 +151,21 @@ def test_mine_finds_a_planted_duplicate_and_the_audit_lists_it_first(tmp_path):
     assert leads == sorted(leads, reverse=True)
 
 
+def test_a_tilde_in_the_place_of_the_audit_is_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    mine(*views(4), 1).export("~/audit.tsv", list("abcd"), list("efgh"))
+    assert [path.name for path in tmp_path.iterdir()] == ["audit.tsv"]
+
+
 @pytest.mark.parametrize("call, message", [
     (lambda: hardest(np.zeros(3), 1), "shape"), (lambda: hardest(np.zeros((2, 3)), 0), "k is 0"),
     (lambda: hardest(np.full((2, 3), np.nan), 1), "NaN"), (lambda: hardest(np.zeros((2, 3)), 1, ceiling=1), "together"),
     (lambda: hardest(np.zeros((2, 3)), 1, exclude=np.zeros((3, 2))), r"mask of shape \(3, 2\)"),
+    (lambda: hardest(np.zeros((1, 2)), 1, second_opinion=[[np.nan, 0.1]], ceiling=0.5), "second_opinion .* NaN"),
+    (lambda: hardest(np.zeros((1, 2)), 1, second_opinion=np.zeros((1, 2)), ceiling=np.nan), "ceiling holds a NaN"),
+    (lambda: mine(np.full((4, 3), np.nan), np.ones((4, 3)), 1), "anchors row 0 holds a NaN"),
+    (lambda: mine(np.ones((4, 3)), np.zeros((4, 3)), 1), "positives row 0 is the zero vector"),
     (lambda: mine(*views(4), 1, exclude=np.zeros((2, 2))), r"must be \(4, 4\)"),
     (lambda: mine(*views(4), 1, duplicates=[(1, 1)]), "would remove the positive"),
     (lambda: mine(*views(4), 1).export("never-written", ["a"], ["b"]), "4 rows were mined"),

@@ -87,9 +87,11 @@ def test_normal_share_counts_ties_against_the_alarm():
 @pytest.mark.parametrize("use", [
     lambda s: s + 1, lambda s: 1 + s, lambda s: np.ones(2) + s, lambda s: s * 0.5, lambda s: -s, lambda s: np.exp(s),
     lambda s: float(s), lambda s: s - s, lambda s: np.asarray(s), lambda s: 2**s, lambda s: np.float64(1) - s,
+    lambda s: np.log(s), lambda s: np.add(s, 1), lambda s: np.add.reduce(s), lambda s: np.multiply(2, s, dtype=float),
+    lambda s: np.array(s, copy=True), lambda s: np.mean(s),
 ])  # fmt: skip
 def test_a_score_is_no_probability(use):
-    with pytest.raises((InputError, TypeError)):
+    with pytest.raises(InputError, match="a neighbour score is a distance, not a probability or likelihood"):
         use(NeighbourScores(np.array([0.5, 1.0])))
 
 
@@ -105,7 +107,13 @@ def test_versions_do_not_mix():
         old.extend(rows, version="new")
 
 
-@pytest.mark.parametrize("k", [0, 11, True, 2.0])
+def test_a_number_of_numpy_counts_neighbours_too():
+    rows = draw(10, 3)
+    expected = NormalReference(rows, 3).scores(rows).values
+    np.testing.assert_array_equal(NormalReference(rows, np.int64(3)).scores(rows).values, expected)
+
+
+@pytest.mark.parametrize("k", [0, 11, True, 2.0, np.int64(11)])
 def test_bad_k(k):
     with pytest.raises(InputError, match="k is"):
         NormalReference(draw(10, 3), k)
@@ -118,3 +126,29 @@ def test_bad_rows():
         NormalReference(np.ones(3), 1)
     with pytest.raises(InputError, match="width"):
         NormalReference(draw(4, 3), 1).extend(draw(4, 2))
+    with pytest.raises(InputError, match="embeddings are 2 wide, but the reference holds rows of width 3"):
+        NormalReference(draw(4, 3), 1).scores(draw(4, 2))
+
+
+@pytest.mark.parametrize("use", [
+    lambda index, x: NormalReference(x, 1), lambda index, x: index.extend(x), lambda index, x: index.scores(x),
+    lambda index, x: index.evidence(x),
+])  # fmt: skip
+def test_a_row_of_nan_is_neither_normal_nor_scored(use):
+    x = draw(3, 4, seed=1)
+    x[2, 0] = np.nan
+    index = NormalReference(draw(8, 4), 2)
+    with pytest.raises(InputError, match="embeddings row 2 holds a NaN"):
+        use(index, x)
+    assert len(index) == 8
+
+
+def test_scores_hold_no_nan_so_that_every_threshold_is_a_number():
+    with pytest.raises(InputError, match="scores hold a NaN"):
+        quantile_threshold(NeighbourScores(np.array([0.1, np.nan, 0.3])), 0.5)
+
+
+def test_no_rows_have_no_scores():
+    index = NormalReference(draw(8, 4), 2)
+    assert index.scores(np.empty((0, 4))).values.shape == (0,)
+    assert [part.shape for part in index.evidence(np.empty((0, 4)))] == [(0, 2), (0, 2)]

@@ -1,6 +1,7 @@
 """Optimisers against hand numbers and textbook loops; clipping; schedules."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from nano_simcse.optim import (
     global_norm,
     learning_rate,
 )
+from nano_simcse.parallel import Workers
 from nano_simcse.parameters import Parameters
 
 
@@ -138,6 +140,13 @@ def test_norm_is_taken_over_all_tensors_together():
     assert float(global_norm(gradients)) == 5.0
 
 
+def test_the_norm_of_a_large_gradient_keeps_its_digits():
+    flat = np.random.default_rng(0).standard_normal(2**22).astype(np.float32)
+    with Workers(1):  # one sum by one thread loses most: 1e-5 here
+        norm = global_norm(Parameters({"x": flat.shape}, flat))
+    assert float(norm) == pytest.approx(np.sqrt((flat.astype(np.float64) ** 2).sum()), rel=1e-6)
+
+
 def test_clipping_by_hand():
     gradients = Parameters({"a": (2,), "b": (1, 2)}, np.array([1.0, 2.0, 2.0, 4.0]))
     assert float(clip_global_norm(gradients, 1.0)) == 5.0
@@ -168,6 +177,16 @@ def test_clipping_a_zero_gradient_leaves_zero(dtype, limit):
     gradients = parameters([0.0, 0.0], dtype)
     assert float(clip_global_norm(gradients, limit)) == 0.0
     assert not gradients.flat.any()
+
+
+@pytest.mark.parametrize("clip", [clip_global_norm, lambda g, limit: clip_factor(global_norm(g), limit)])
+@pytest.mark.parametrize("limit", [-1.0, 0.0, 0, math.nan, math.inf, 1e39, 1e-50])
+def test_a_limit_that_would_turn_or_spoil_the_gradient_is_named(limit, clip):
+    for values in ([3.0, 4.0], [0.0, 0.0]):
+        gradients = parameters(values, np.float32)
+        with pytest.raises(InputError, match=rf"limit is {re.escape(str(limit))}; expected a number above 0 that is"):
+            clip(gradients, limit)
+        np.testing.assert_array_equal(gradients.flat, values)
 
 
 # --- schedules --------------------------------------------------------------------------------------------------

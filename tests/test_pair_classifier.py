@@ -93,3 +93,15 @@ def test_shapes_that_do_not_fit_are_named(arguments, message):
 def test_an_unknown_part_is_named():
     with pytest.raises(InputError, match=r"parts are \('u', 'u\*v'\); expected one or more of u, v, \|u-v\|"):
         pair_features(np.ones((2, 2)), np.ones((2, 2)), ("u", "u*v"))
+
+
+@pytest.mark.parametrize("wrong", [-1, 3])
+def test_a_label_that_is_no_relation_is_named(wrong):
+    labels = np.array([0, 2, wrong, 1, 0, 2])
+    with pytest.raises(InputError, match=f"labels hold {wrong}; expected integers from 0 to 2"):
+        pair_classifier(draw(6, 4), draw(6, 4, seed=1), draw(12, 3), draw(3), labels)
+
+
+def test_labels_that_are_no_integers_are_named():
+    with pytest.raises(InputError, match="labels is an array of float64; expected one of integers"):
+        pair_classifier(draw(6, 4), draw(6, 4, seed=1), draw(12, 3), draw(3), LABELS.astype(float))

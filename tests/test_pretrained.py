@@ -11,7 +11,7 @@ from nano_simcse.encoder import encoder_forward
 from nano_simcse.errors import CheckpointError
 from nano_simcse.evaluation import evaluate_sts
 from nano_simcse.layers import POOLINGS, pool, tanh_head
-from nano_simcse.protocol import evaluate_suite
+from nano_simcse.protocol import evaluate_sets, read_suite
 
 # Spearman x 100 on the dev part of STS Benchmark, by transformers on torch, at most 128 tokens, cosine.
 STSB_DEV = {"mean": 86.72, "cls_before_pooler": 79.73, "cls": 79.34, "avg_first_last": 87.02, "avg_top2": 86.18}
@@ -73,7 +73,7 @@ def test_the_suite_gives_the_published_spearman_of_the_test_set(minilm, tmp_path
     pairs = read_sts(tmp_path / "stsb-test.tsv")
     texts = sorted({text for pair in pairs for text in (pair.sentence1, pair.sentence2)})
     x = minilm.encode(texts)
-    report = evaluate_suite(Computed(texts, x), tmp_path)
+    report = evaluate_sets(Computed(texts, x), read_suite([tmp_path]))
     assert report["sets"]["stsb-test"]["all"]["spearman"] == pytest.approx(82.03, abs=0.02)
     assert report["average"]["spearman"] == report["sets"]["stsb-test"]["spearman"]
     geometry = report["geometry"]

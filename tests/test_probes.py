@@ -148,11 +148,25 @@ def test_equal_embeddings_get_the_majority():
     ((np.full((8, 2), np.nan), ["a"] * 4 + ["b"] * 4, 4), "NaN or infinity"),
     ((np.zeros((8, 2)), ["a"] * 4 + ["b"] * 4, 1), "folds is 1; expected a whole number of at least 2"),
     ((np.zeros((8, 2)), ["a"] * 4 + ["b"] * 4, 4, -1), "seed is -1; expected a whole number of at least 0"),
-    ((np.zeros((8, 2)), ["a"] * 4 + ["b"] * 4, 4, 0, (0.0,)), "strengths are"),
+    ((np.zeros((8, 2)), ["a"] * 4 + ["b"] * 4, 4, 0, (0.0,)), r"strengths\[0\] is 0.0; expected a finite .* above 0"),
+    ((np.zeros((8, 2)), ["a"] * 4 + ["b"] * 4, 4, 0, np.array([0.1, np.nan])), r"strengths\[1\] is .*nan.*; expected"),
+    ((np.zeros((8, 2)), ["a"] * 4 + ["b"] * 4, 4, 0, ()), r"strengths are \[\]"),
+    ((np.zeros((8, 2)), "aaaabbbb", 4), "labels is 'aaaabbbb', a str; expected a list of labels"),
 ])  # fmt: skip
 def test_what_cannot_be_probed_is_named(arguments, words):
     with pytest.raises(InputError, match=words):
         probe(*arguments)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int8, str, bool])
+def test_arrays_of_labels_and_strengths_give_a_report_that_json_takes(kind):
+    x, y = clusters(40, 2, distance=1.5)
+    labels, strengths = y.astype(kind), np.array([0.01, 0.1], np.float32)
+    report = probe(x, labels, np.int64(4), np.int64(3), strengths)
+    expected = probe(x, labels.tolist(), 4, 3, strengths.tolist())
+    assert report == expected and all(type(label) is kind or kind in (np.int64, np.int8) for label in report["classes"])
+    texts = {str(label).lower(): 20 for label in labels.tolist()}
+    assert json.loads(json.dumps(report))["classes"] == texts
 
 
 def test_as_few_rows_as_are_allowed_are_enough():

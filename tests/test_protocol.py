@@ -12,7 +12,7 @@ from shared_data import shared_path
 from test_evaluation import Lookup
 from tiny import pairs, sentences
 
-from nano_simcse import downloads, protocol
+from nano_simcse import downloads, partners
 from nano_simcse.data.readers import STSPair
 from nano_simcse.errors import InputError
 from nano_simcse.protocol import (
@@ -20,9 +20,9 @@ from nano_simcse.protocol import (
     TESTS,
     evaluate_pairs,
     evaluate_sets,
-    evaluate_suite,
     find_suite,
     read_set,
+    read_suite,
     sts_geometry,
     suite_average,
 )
@@ -80,7 +80,7 @@ def test_every_set_is_reported_and_the_average_is_over_the_tests_present(tmp_pat
     write(tmp_path / "stsb-test.tsv.gz", [["a", "b", 2], ["a", "c", 0], ["a", "d", 1]])
     write(tmp_path / "stsb-dev.tsv", [["a", "b", 5], ["a", "d", 0]])
     encoder = Lookup(TABLE)
-    report = evaluate_suite(encoder, tmp_path, 7, False)
+    report = evaluate_sets(encoder, read_suite([tmp_path]), 7, False)
     assert encoder.calls == [(["a", "b", "e", "c", "d"], 7, False)]  # once, whatever sets hold a sentence
     sts12, test = report["sets"]["sts12-test"], report["sets"]["stsb-test"]
     # cosines .6 .8 0 -1 have ranks 3 4 2 1, the scores 3 4 1 2: 1 - 6 * 2 / 60; subsets 100 and -100, two rows each
@@ -137,29 +137,40 @@ def test_without_a_pair_above_four_there_is_no_alignment():
 
 def test_recall_on_pairs_by_hand():
     report = evaluate_pairs(Lookup(TABLE), [("a", "e"), ("c", "d"), ("d", "b")])
-    # candidates e d b. a: e first; c: b .8, d 0, e -.6, so d second; d: d 1, b -.6, e -.8, so b second
-    assert report == {"count": 3, "recall_at_1": pytest.approx(100 / 3), "recall_at_5": 100.0, "recall_at_10": 100.0,
-                      "mean_reciprocal_rank": pytest.approx((1 + 1 / 2 + 1 / 2) / 3), "candidates": 3,
+    # candidates e d b. a: e first; c: b .8, d 0, e -.6, so d second; d, without itself: b -.6, e -.8, so b first
+    assert report == {"count": 3, "recall_at_1": pytest.approx(200 / 3), "recall_at_5": 100.0, "recall_at_10": 100.0,
+                      "mean_reciprocal_rank": pytest.approx((1 + 1 / 2 + 1) / 3), "candidates": 3,
                       "sentences": 5}  # fmt: skip
 
 
 def test_hard_negatives_are_candidates_too():
     rows = [("a", "b"), ("d", "c")]
     assert evaluate_pairs(Lookup(TABLE), rows)["recall_at_1"] == 100.0
-    report = evaluate_pairs(Lookup(TABLE), [("a", "b", "e"), ("d", "c", "d")])
+    report = evaluate_pairs(Lookup(TABLE), [("a", "b", "e"), ("c", "d", "b")])
     assert report["recall_at_1"] == 0.0 and report["mean_reciprocal_rank"] == pytest.approx(1 / 2)
-    assert report["candidates"] == 4
+    assert report["candidates"] == 3
 
 
 def test_a_partner_that_several_anchors_share_is_one_candidate():
-    assert evaluate_pairs(Lookup(TABLE), [("a", "e"), ("b", "e"), ("c", "b")])["candidates"] == 2
-    # b-e has cosine 0, b-b 1: only the third of these finds it first
-    assert evaluate_pairs(Lookup(TABLE), [("a", "e"), ("b", "e"), ("c", "b")])["recall_at_1"] == pytest.approx(200 / 3)
+    report = evaluate_pairs(Lookup(TABLE), [("a", "e"), ("c", "e"), ("d", "b")])
+    # c-e has cosine -.6, c-b .8: the second of these finds b first
+    assert report["candidates"] == 2 and report["recall_at_1"] == pytest.approx(200 / 3)
 
 
 def test_another_partner_of_the_same_anchor_is_no_error():
     # a has the partners e (.8) and b (.6); ranking b, e does not stand above it
     assert evaluate_pairs(Lookup(TABLE), [("a", "e"), ("a", "b"), ("d", "c")])["recall_at_1"] == 100.0
+
+
+def test_the_text_of_the_anchor_is_no_candidate_unless_it_is_the_partner():
+    # a: e .8, b .6, itself left out; b, without itself: a .6, e 0; c: b .8, a 0, e -.6
+    rows = [("a", "e"), ("b", "a"), ("c", "b")]
+    assert evaluate_pairs(Lookup(TABLE), rows)["recall_at_1"] == 100.0
+    assert evaluate_pairs(Lookup(TABLE), [("a", "b"), ("b", "a")])["recall_at_1"] == 100.0
+    assert evaluate_pairs(Lookup(TABLE), [("a", "a"), ("d", "b")])["recall_at_1"] == 100.0
+    # and where another text is as near, the tie counts against it
+    table = {**TABLE, "again": TABLE["a"]}
+    assert evaluate_pairs(Lookup(table), [("a", "a"), ("d", "again")])["mean_reciprocal_rank"] == 0.5
 
 
 def test_ties_count_against_the_anchor():
@@ -182,7 +193,7 @@ def test_recall_in_blocks_equals_one_block(monkeypatch):
     encoder = Lookup({str(i): rng.standard_normal(6) for i in range(60)})
     rows = [(str(i), str(i + 30), str((7 * i) % 60)) for i in range(30)] + [("0", "35", "41")]
     whole = evaluate_pairs(encoder, rows)
-    monkeypatch.setattr(protocol, "_BLOCK_CELLS", 100)
+    monkeypatch.setattr(partners, "_BLOCK_CELLS", 100)
     assert evaluate_pairs(encoder, rows) == whole
     assert 0 < whole["recall_at_10"] < 100
 
@@ -217,7 +228,7 @@ def test_files_that_cannot_be_evaluated_are_named(tmp_path, name, content, words
 def test_a_set_of_the_suite_needs_scores(tmp_path):
     write(tmp_path / "sts12-test.tsv", [["a", "b"]], "sentence1\tsentence2")
     with pytest.raises(InputError, match="expected sentence1, sentence2, score"):
-        evaluate_suite(Lookup(TABLE), tmp_path)
+        evaluate_sets(Lookup(TABLE), read_suite([tmp_path]))
 
 
 # ---- the command ----

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from nano_simcse.errors import InputError
+from nano_simcse.inputs import unit_rows
 from nano_simcse.retrieval import (
     DenseIndex,
     LexicalIndex,
@@ -14,7 +15,6 @@ from nano_simcse.retrieval import (
     lexical_words,
     standardise,
     top_k,
-    unit_rows,
 )
 
 # ---- words ----
@@ -158,6 +158,17 @@ def test_equal_rows_tie_exactly_and_keep_their_order():
         scores = index.scores(query)
         assert len(set(scores[copies].tolist())) == 1
     assert index.search(x[3], 6)[0].tolist() == copies.tolist()
+
+
+def test_zeros_of_either_sign_make_equal_rows():
+    x = np.random.default_rng(0).normal(size=(64, 33)).astype(np.float32)
+    x[:, ::3] = 0
+    signed = np.where(x == 0, np.float32(-0.0), x)
+    index = DenseIndex(np.concatenate([x, signed]))
+    for query in np.random.default_rng(1).normal(size=(20, 33)).astype(np.float32):
+        scores = index.scores(query)
+        assert scores[:64].tolist() == scores[64:].tolist()
+    assert len(index._distinct) == 64
 
 
 def test_very_large_and_very_small_rows_keep_their_direction():

@@ -8,17 +8,19 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from subprocess import PIPE
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 from tiny import TINY, pairs, sentences, translations, write_sentences
 
 import nano_simcse
 from nano_simcse import SentenceEncoder, TrainingConfig, train
-from nano_simcse.errors import InputError, NonFiniteLoss
+from nano_simcse.errors import CheckpointError, InputError, NonFiniteLoss
 from nano_simcse.training import loop
 from nano_simcse.training.material import gather
-from nano_simcse.training.report import Remembered
+from nano_simcse.training.report import Judge, Remembered
 from nano_simcse.training.run_folder import RunFolder, claim_run, newest_run
 from nano_simcse.training.runs import filled
 from nano_simcse.training.samplers import Sampler, known_duplicates, random_window
@@ -57,15 +59,7 @@ def test_two_runs_with_one_seed_write_the_same_bytes(text, tmp_path, options):
 @pytest.mark.parametrize("stop_at", [3, 5, 11])
 def test_a_stopped_and_resumed_run_equals_the_uninterrupted_one(text, tmp_path, monkeypatch, stop_at):
     train(text, out=tmp_path / "whole", **TINY)
-    one_step = loop.Training.one_step
-
-    def step_then_ctrl_c(self, workers):
-        line = one_step(self, workers)
-        if self.done == stop_at:
-            os.kill(os.getpid(), signal.SIGINT)
-        return line
-
-    monkeypatch.setattr(loop.Training, "one_step", step_then_ctrl_c)
+    ctrl_c_at(monkeypatch, stop_at)
     result = train(text, out=tmp_path / "parts", **TINY)
     assert not result.finished and result.report["steps"] == stop_at
     monkeypatch.undo()
@@ -93,6 +87,186 @@ def test_a_killed_run_resumes_from_its_last_checkpoint(text, tmp_path, monkeypat
     assert contents(tmp_path / "whole") == contents(tmp_path / "parts")
 
 
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing catches it."""
+
+
+SCORES = {0: 10.0, 5: 50.0, 10: 50.0, 12: 30.0}  # of the checkpoints of a run of TINY
+
+
+@pytest.fixture
+def scripted(monkeypatch):
+    """Give every checkpoint the score that SCORES has for its step. Returns the judges that were asked, and the run."""
+    state = SimpleNamespace(judges=[], training=None)
+    consider = loop.Training.consider_best
+
+    def remember(training):
+        state.training = training
+        consider(training)
+
+    def score(judge, encoder):
+        state.judges.append(judge)
+        return SCORES[state.training.done]
+
+    monkeypatch.setattr(loop.Training, "consider_best", remember)
+    monkeypatch.setattr(Judge, "score", score)
+    return state
+
+
+def test_the_model_is_the_checkpoint_of_the_best_score_and_of_two_the_later(text, tmp_path, scripted, monkeypatch):
+    kept, save = {}, loop.Training.save
+
+    def keep(training):
+        kept[training.done] = training.encoder.params.flat.copy()
+        save(training)
+
+    monkeypatch.setattr(loop.Training, "save", keep)
+    result = train(text, out=tmp_path / "run", **TINY)
+    assert result.report["best_step"] == 10
+    np.testing.assert_array_equal(SentenceEncoder.load(tmp_path / "run").params.flat, kept[10])
+    assert (kept[10] != kept[12]).any()
+    material = gather(None, [text])
+    assert result.report["after"] == Judge(material.test).measure(result.encoder) != result.report["last"]
+    assert [judge.pairs for judge in scripted.judges] == [material.validation] * 4
+
+
+def test_a_score_that_is_not_a_number_gives_way_to_one_that_is(text, tmp_path, scripted, monkeypatch):
+    for step, score in {0: math.nan, 5: 0.0, 10: math.nan, 12: -1.0}.items():
+        monkeypatch.setitem(SCORES, step, score)
+    assert train(text, out=tmp_path / "run", **TINY).report["best_step"] == 5
+
+
+@pytest.mark.parametrize("last_write", ["save_state", "save_parameters"])
+def test_a_run_killed_between_the_writes_of_a_checkpoint_chooses_the_same_model(
+    text, tmp_path, scripted, monkeypatch, last_write
+):
+    monkeypatch.setitem(SCORES, 10, 40.0)  # which makes step 5 the best
+    train(text, out=tmp_path / "whole", **TINY)
+    write = getattr(loop, last_write)
+
+    def write_and_die(*arguments):
+        write(*arguments)
+        if scripted.training.done == 5:
+            raise Killed
+
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(loop, last_write, write_and_die)
+        train(text, out=tmp_path / "parts", **TINY)
+    assert train(out=tmp_path / "parts", resume=True).report["best_step"] == 5
+    assert contents(tmp_path / "whole") == contents(tmp_path / "parts")
+
+
+def ctrl_c_at(monkeypatch, step, times=1):
+    """Press Ctrl-C when that step is done."""
+    one_step = loop.Training.one_step
+
+    def then_ctrl_c(training, workers):
+        line = one_step(training, workers)
+        if training.done == step:
+            for _ in range(times):
+                os.kill(os.getpid(), signal.SIGINT)
+        return line
+
+    monkeypatch.setattr(loop.Training, "one_step", then_ctrl_c)
+
+
+def test_a_run_without_anything_to_choose_by_keeps_its_last_step(text, tmp_path, monkeypatch):
+    ctrl_c_at(monkeypatch, 7)
+    result = train(text, out=tmp_path / "run", held_out=0, **TINY)
+    assert not result.finished and result.report["best_step"] == result.report["steps"] == 7
+    state = load_file(tmp_path / "run" / "last.safetensors")["parameters"]
+    np.testing.assert_array_equal(SentenceEncoder.load(tmp_path / "run").params.flat, state)
+
+
+def test_a_second_ctrl_c_interrupts_at_once(text, tmp_path, monkeypatch):
+    ctrl_c_at(monkeypatch, 7, times=2)
+    with pytest.raises(KeyboardInterrupt):
+        train(text, out=tmp_path / "run", **TINY)
+    monkeypatch.undo()
+    train(text, out=tmp_path / "whole", **TINY)
+    assert train(out=tmp_path / "run", resume=True).finished
+    assert contents(tmp_path / "whole") == contents(tmp_path / "run")
+
+
+def test_ctrl_c_during_the_last_evaluation_loses_nothing(text, tmp_path, monkeypatch):
+    consider = loop.Training.consider_best
+
+    def pressed_meanwhile(training):
+        if training.done == TINY["steps"]:
+            os.kill(os.getpid(), signal.SIGINT)
+        consider(training)
+
+    monkeypatch.setattr(loop.Training, "consider_best", pressed_meanwhile)
+    assert train(text, out=tmp_path / "run", **TINY).finished
+    monkeypatch.undo()
+    train(text, out=tmp_path / "whole", **TINY)
+    assert contents(tmp_path / "whole") == contents(tmp_path / "run")
+
+
+def test_a_resumed_run_drops_the_lines_and_the_result_of_what_it_does_again(text, tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "LOG_EVERY", 1)
+    train(text, out=tmp_path / "whole", **TINY)
+    with monkeypatch.context() as patched:
+        ctrl_c_at(patched, 8, times=2)  # logged, but after the last checkpoint
+        with pytest.raises(KeyboardInterrupt):
+            train(text, out=tmp_path / "run", **TINY)
+    (tmp_path / "run" / "result.json").write_text("of an earlier stop", encoding="utf-8")
+    steps = [json.loads(line)["step"] for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert steps[-1] == 8
+    restore = loop.Training.restore
+
+    def restored(training):
+        restore(training)
+        assert not training.folder.result.exists()
+        assert training.folder.read_metrics()[-1]["step"] == training.done == 5
+
+    monkeypatch.setattr(loop.Training, "restore", restored)
+    assert train(out=tmp_path / "run", resume=True).finished
+    assert contents(tmp_path / "whole") == contents(tmp_path / "run")
+
+
+def test_a_run_that_cannot_begin_leaves_the_one_it_was_to_replace(text, tmp_path, monkeypatch):
+    out = tmp_path / "run"
+    train(text, out=out, **TINY)
+    (out / "notes.txt").write_text("mine", encoding="utf-8")
+    before = {file.name: file.read_bytes() for file in out.iterdir()}
+
+    def full(path, *arguments):
+        raise OSError(28, "No space left on device", str(path))
+
+    with monkeypatch.context() as patched, pytest.raises(OSError, match=r"No space left on device: '.*/run/last\."):
+        patched.setattr(loop, "save_state", full)
+        train(text, out=out, overwrite=True, **TINY | {"seed": 1})
+    assert {file.name: file.read_bytes() for file in out.iterdir()} == before
+    train(text, out=out, overwrite=True, **TINY | {"seed": 1, "steps": 1})
+    assert (out / "notes.txt").read_text(encoding="utf-8") == "mine"
+    assert (out / "model.safetensors").read_bytes() != before["model.safetensors"]
+    assert json.loads((out / "training.json").read_text(encoding="utf-8"))["config"]["seed"] == 1
+
+
+def test_resume_knows_text_by_what_it_says_not_by_where_it_is(text, tmp_path):
+    dev = write_rated(tmp_path / "dev.tsv", pairs(30))
+    train(text, dev=dev, out=tmp_path / "run", **TINY)
+    moved = tmp_path / "elsewhere.txt"
+    text.rename(moved)
+    assert train(moved, out=tmp_path / "run", resume=True, steps=None).finished
+    rows = dev.read_text(encoding="utf-8").splitlines()
+    dev.write_text("\n".join([*rows[:-1], rows[-1][:-1] + "0.5"]) + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match="was started with, or the dev file"):
+        train(moved, out=tmp_path / "run", resume=True)
+
+
+def test_the_picture_has_the_chance_of_as_many_candidates_as_a_row_has(text, tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr("nano_simcse.training.runs.draw_training", lambda folder, candidates: seen.append(candidates))
+    triples = [(a, p, f"not so {i}") for i, (a, p) in enumerate(pairs(120))]
+    train(text, out=tmp_path / "a", **TINY)
+    train(text, out=tmp_path / "b", queue=20, **TINY)
+    train(write_pairs(tmp_path / "p.tsv", pairs(120)), out=tmp_path / "c", **TINY)
+    train(write_pairs(tmp_path / "t.tsv", triples), out=tmp_path / "d", **TINY)
+    assert seen == [8, 28, 8, 16]
+
+
 def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_checkpoint(text, tmp_path, monkeypatch):
     one_step = loop.contrastive_step
 
@@ -106,6 +280,15 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_checkpoint(text
     assert np.isfinite(SentenceEncoder.load(tmp_path / "run").params.flat).all()
     progress = json.loads((tmp_path / "run" / "progress.json").read_text(encoding="utf-8"))
     assert progress["steps"] == TINY["steps"]
+
+
+def test_the_logged_rates_are_those_of_the_schedule(text, tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "LOG_EVERY", 1)
+    for schedule in ("constant", "cosine"):
+        out = train(text, out=tmp_path / schedule, **TINY, schedule=schedule, warmup=0.25, lr=0.01).path
+        rates = [line["lr"] for line in RunFolder(out).read_metrics() if "lr" in line]
+        rising, falling = [0.01 / 3, 0.02 / 3, 0.01], [0.005 * (1 + math.cos(math.pi * k / 9)) for k in range(9)]
+        assert rates == pytest.approx(rising + (falling if schedule == "cosine" else [0.01] * 9), rel=1e-12)
 
 
 def test_training_learns_pairs_it_has_not_seen(tmp_path):
@@ -353,12 +536,95 @@ def test_compare_trains_what_the_text_allows(text, tmp_path):
     assert any("plain sentences" in line for line in said)
 
 
+def test_a_stopped_comparison_goes_on_where_it_was(text, tmp_path, monkeypatch):
+    whole, _ = nano_simcse.compare(text, out=tmp_path / "whole", **TINY)
+    with monkeypatch.context() as patched:
+        ctrl_c_at(patched, 7)
+        results, _ = nano_simcse.compare(text, out=tmp_path / "parts", **TINY)
+    assert [(r.report["positives"], r.report["steps"]) for r in results] == [("dropout", 7)]
+    with pytest.raises(InputError, match=r"temperature is 0\.3, but the comparison in .*parts was started with None"):
+        nano_simcse.compare(out=tmp_path / "parts", resume=True, temperature=0.3)
+    for _ in range(2):  # the second time there is nothing left to do
+        results, _ = nano_simcse.compare(out=tmp_path / "parts", resume=True)
+        assert [r.report["positives"] for r in results] == ["dropout", "crop"]
+        for done in whole:
+            assert contents(done.path) == contents(tmp_path / "parts" / done.report["positives"])
+    with pytest.raises(InputError, match=r"nowhere' holds no comparison to resume"):
+        nano_simcse.compare(out=tmp_path / "nowhere", resume=True)
+
+
+def test_rated_pairs_are_not_all_positives(tmp_path):
+    rated = write_rated(tmp_path / "rated.tsv", pairs(120))
+    for positives in ("pairs", None):
+        with pytest.raises(InputError, match=r"rated\.tsv has scores, and as positives all its pairs"):
+            train(rated, positives=positives, out=tmp_path / "run", **TINY)
+    assert train(rated, positives="dropout", out=tmp_path / "run", **TINY).finished
+
+
+def test_the_newest_run_is_the_one_begun_last_whatever_its_name(tmp_path):
+    for age, name in enumerate(("mine", "002-dropout", "wiki", "001-compare/crop")):
+        folder = tmp_path / name
+        folder.mkdir(parents=True)
+        for file in ("model.safetensors", "training.json"):
+            (folder / file).write_bytes(b"")
+        os.utime(folder / "training.json", ns=(0, 10**9 * (10 - age)))
+    for name in ("mine", "002-dropout", "wiki", "001-compare/crop"):
+        assert newest_run(tmp_path) == tmp_path / name
+        (tmp_path / name / "model.safetensors").unlink()
+
+
+def test_a_resumed_run_writes_its_description_again(text, tmp_path):
+    train(text, out=tmp_path / "run", **TINY)
+    before = (tmp_path / "run" / "config.json").read_bytes()
+    (tmp_path / "run" / "config.json").write_text("{", encoding="utf-8")
+    train(out=tmp_path / "run", resume=True)
+    assert (tmp_path / "run" / "config.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", [b"\xff\xfe\n", b'"x"\n', b'{"loss": 1}\n', b"{\n"])
+def test_a_damaged_log_is_told_in_one_sentence(text, tmp_path, damage):
+    train(text, out=tmp_path / "run", **TINY)
+    (tmp_path / "run" / "metrics.jsonl").write_bytes(damage)
+    with pytest.raises(CheckpointError, match=r"metrics\.jsonl is damaged"):
+        train(out=tmp_path / "run", resume=True)
+
+
+def test_a_place_where_no_folder_can_be_is_refused_before_any_work(text, monkeypatch):
+    monkeypatch.setattr("nano_simcse.training.runs.gather", lambda *args: pytest.fail("this was work"))
+    with pytest.raises(InputError, match=r"'.*text\.txt/x/y' cannot be made .* because '.*text\.txt' cannot"):
+        train(text, out=text / "x" / "y", **TINY)
+
+
+def test_a_dev_file_that_cannot_rank_is_named_before_any_work(text, tmp_path, monkeypatch):
+    monkeypatch.setattr("nano_simcse.training.runs.gather", lambda *args: pytest.fail("this was work"))
+    dev = write_pairs(tmp_path / "dev.tsv", [("sentence1", "sentence2", "score"), ("a b", "c d", "1")])
+    with pytest.raises(InputError, match=r"dev\.tsv: all 1 gold scores are 1"):
+        train(text, dev=dev, out=tmp_path / "run", **TINY)
+
+
+def test_an_error_in_a_step_names_the_step(text, tmp_path):
+    with pytest.raises(InputError, match=r"step \d+ of training: row \d+ is the zero vector"):
+        train(text, out=tmp_path / "run", **TINY, dropout=0.99998, lr=1e-9)
+
+
 def test_two_runs_never_get_the_same_folder(tmp_path):
     """Eight threads claim at once: eight numbers."""
     with ThreadPoolExecutor(8) as pool:
         paths = list(pool.map(lambda i: claim_run(f"run{i}", tmp_path), range(8)))
     assert sorted(path.name[:3] for path in paths) == [f"{i:03d}" for i in range(1, 9)]
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(path.name for path in paths)
+
+
+def test_a_folder_left_by_a_killed_process_does_not_stop_the_numbering(tmp_path):
+    (tmp_path / ".001").mkdir()
+    assert claim_run("dropout", tmp_path).name == "001-dropout"
+
+
+def test_a_comparison_that_cannot_run_leaves_no_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="does not exist"):
+        nano_simcse.compare("nowhere.txt", **TINY)
+    assert list((tmp_path / "runs").iterdir()) == []
 
 
 def test_of_compared_runs_the_newest_is_the_one_that_finds_most(tmp_path):
@@ -385,6 +651,7 @@ def test_a_run_that_was_killed_while_it_began_can_be_started_again(text, tmp_pat
     for name in ("config.json", "vocab.txt", "last.safetensors", ".writing-x-model.safetensors"):
         (tmp_path / "run" / name).write_text("half", encoding="utf-8")
     assert train(text, out=tmp_path / "run", **TINY).finished
+    assert not list((tmp_path / "run").glob(".*"))
 
 
 def test_resume_compares_options_given_by_name_even_with_the_default(text, tmp_path):
@@ -414,6 +681,8 @@ def test_text_of_which_nothing_is_left_gets_one_sentence(tmp_path):
         (lambda: train(seed=10**400), r"seed is beyond 2\^63"),
         (lambda: train(vocab=10**12), r"vocab is .*; expected 100 to 2\^24"),
         (lambda: train(clip=1e300), "clip is"),
+        (lambda: train(device=0), "device is 0; expected cpu, cuda or cuda:i"),
+        (lambda: train(resume=True, overwrite=True, out="x"), "expected one of them"),
     ],
 )
 def test_misuse_gets_one_sentence(call, words):

@@ -355,3 +355,8 @@ def test_training_goes_on_without_the_transform_and_says_so(whitened, tmp_path):
     with pytest.warns(UserWarning, match=r"is trained without its transform \(whiten\); fit one anew afterwards"):
         run = train(text, init=str(tmp_path / "w"), out=tmp_path / "run", progress=False, **options | {"steps": 1})
     assert run.encoder.transform is None and SentenceEncoder.load(tmp_path / "run").dimension == 16
+
+
+def test_a_transform_is_not_fitted_to_the_letters_of_one_text(encoder):
+    with pytest.raises(InputError, match="sentences is 'one text', a str; expected a list of strings"):
+        with_fitted_transform(encoder, "one text", "centre")

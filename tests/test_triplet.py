@@ -73,6 +73,13 @@ def test_backward_twice_gives_the_same_bits_and_float32_stays():
         np.testing.assert_array_equal(x, y)
 
 
+@pytest.mark.parametrize("place", range(3))
+def test_a_nan_reaches_the_loss(place):
+    rows = [draw(4, 3, seed=s) for s in range(3)]
+    rows[place][2, 1] = math.nan
+    assert math.isnan(triplet(*rows, unit_length=False)[0])
+
+
 @pytest.mark.parametrize(
     ("shapes", "margin", "message"),
     [

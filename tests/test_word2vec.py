@@ -124,10 +124,37 @@ def test_false_contexts_are_drawn_from_the_noise_distribution():
     assert chisquare(np.bincount(drawn, minlength=3), 20000 * q).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("name", ["width", "negatives", "steps", "batch_size"])
-def test_numbers_below_one_are_refused(name):
-    with pytest.raises(InputError, match=f"{name} is 0"):
-        train_word2vec(two_topics(), **{**SMALL, name: 0})
+@pytest.mark.parametrize("name", ["width", "window", "negatives", "steps", "batch_size"])
+@pytest.mark.parametrize("value", [0, 2.5, True, np.nan])
+def test_counts_are_whole_numbers_above_zero(name, value):
+    with pytest.raises(InputError, match=f"{name} is {value}.*; expected a whole number"):
+        train_word2vec(two_topics(), **{**SMALL, name: value})
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("lr", 0), ("lr", -0.1), ("lr", np.nan), ("lr", np.inf), ("lr", "0.1"), ("power", np.nan), ("power", np.inf),
+    ("power", None),
+])  # fmt: skip
+def test_rates_and_powers_are_finite(name, value):
+    with pytest.raises(InputError, match=f"{name} is {value!r}; expected a finite number"):
+        train_word2vec(two_topics(), **{**SMALL, name: value})
+
+
+def test_documents_may_come_from_a_generator():
+    few = {**SMALL, "steps": 3}
+    given, drawn = (train_word2vec(d, **few) for d in (two_topics(), (iter(d) for d in two_topics())))
+    np.testing.assert_array_equal(given.vectors, drawn.vectors)
+
+
+@pytest.mark.parametrize(("documents", "message"), [
+    (["a b", "b a"], "document 0 is 'a b', a str; expected a list of words"),
+    ([["a", "b"], "b a"], "document 1 is 'b a', a str; expected a list of words"),
+    ("a b", "documents is 'a b', a str; expected a list of lists of words"),
+    ([["a", "b"], 3], "document 1 is 3, a int; expected a list of words"),
+])  # fmt: skip
+def test_a_text_that_is_not_split_into_words_is_refused(documents, message):
+    with pytest.raises(InputError, match=message):
+        train_word2vec(documents, **SMALL, min_count=1)
 
 
 def test_texts_of_one_word_have_no_pair():

@@ -80,6 +80,7 @@ def test_lengths_and_membership():
         (lambda: GRID.analogy("layer", "layers", "qqq"), "'qqq' is not among the 5 words$"),
         (lambda: GRID.nearest("token", measure="euclid"), "measure 'euclid' is not one of cosine, dot"),
         (lambda: GRID.rank("token", "token"), "part of the question"),
+        (lambda: GRID.average("layer"), "words is 'layer', a str; expected a list of words"),
         (lambda: GRID.analogy_rank("layer", "layers", "token", "layers"), "part of the question"),
     ],
 )

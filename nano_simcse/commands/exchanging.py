@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 from .. import downloads
 from ..checkpoint import read_json
+from ..files import require_unused
 from ..huggingface import find_folder
 from ..model import SentenceEncoder
 from ..training.run_folder import newest_run
@@ -15,6 +16,7 @@ from .training import public
 
 def export(arguments):
     """nano-simcse export."""
+    require_unused(os.path.expanduser(arguments.to))  # before a model is loaded, and perhaps fetched
     encoder = SentenceEncoder.load(arguments.model)
     encoder.export(arguments.to)
     normalised = ", scaled to length 1" if encoder.normalize else ""

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..data.labelled import read_labelled
 from ..errors import InputError
-from ..files import atomic_write
+from ..files import atomic_write, require_writable
 from ..probes import check_labels
 from ..probes import probe as run_probe
 from ..protocol import evaluate_sets, read_set, read_suite
@@ -21,6 +21,7 @@ def encode(arguments):
     out = os.path.expanduser(arguments.out)
     if Path(out).suffix != ".npy":
         raise InputError(f"--out is {arguments.out!r}; expected a name that ends in .npy")
+    require_writable(out)
     encoder = load_model(arguments)
     sentences = one_a_line(arguments.file)
     x = encoder.encode(

@@ -19,8 +19,8 @@ def train(arguments):
     options.update({f.name: given[f.name] for f in fields(TrainingConfig) if f.name in given})
     common = {"dev": arguments.dev, "out": arguments.out, "overwrite": arguments.overwrite, "say": say}
     if arguments.compare:
-        if arguments.resume or "positives" in options:
-            raise InputError("--compare trains every kind of positives anew; leave out --resume and --positives")
+        if "positives" in options:
+            raise InputError("--compare trains every kind of positives; leave out --positives")
         return _compare(arguments, options, common)
     result = training.train(arguments.files, resume=arguments.resume, **common, **options)
     if current_ranks().rank:
@@ -32,7 +32,7 @@ def train(arguments):
 
 
 def _compare(arguments, options, common):
-    results, path = training.compare(arguments.files, **common, **options)
+    results, path = training.compare(arguments.files, resume=arguments.resume, **common, **options)
     if current_ranks().rank:
         return 0
     names = ["untrained", *(r.report["positives"] for r in results)]
@@ -48,6 +48,8 @@ def _compare(arguments, options, common):
     if bm25 is not None:
         print(f"BM25 alone finds {bm25:.1f} % ({results[0].report['task']}, {results[0].report['held_out']} held out)")
     print(f"picture: {path / 'compare.png'}")
+    if not results[-1].finished:
+        print(f"stopped early; go on with: nano-simcse train --compare --resume --out {path}")
     if arguments.json:
         print(json_line({"out": str(path), "runs": [public(r.report) for r in results]}))
     return 0 if all(r.finished for r in results) else 130
@@ -72,7 +74,8 @@ def _summary(result):
         )
     if report["best_step"] != report["steps"]:
         score = report["last"].get("dev_spearman", report["last"].get("recall_at_1"))
-        lines.append(f"best checkpoint: step {report['best_step']}; the last step has {score:.1f}")
+        last = "" if score is None else f"; the last step has {score:.1f}"
+        lines.append(f"best checkpoint: step {report['best_step']}{last}")
     lines.append(f"{report['steps']} steps in {report['seconds']:.0f} s; model, log and picture in {report['out']}")
     if not result.finished:
         lines.append(f"stopped early; go on with: nano-simcse train --resume --out {report['out']}")

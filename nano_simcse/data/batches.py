@@ -96,7 +96,7 @@ def pack(rows, labels=None, multiple=1, pad_id=0, longest=None):
     cuts = np.flatnonzero(np.diff(padded[order])) + 1
     for members in np.split(order, cuts):
         length = int(padded[members[0]])
-        real = np.arange(length) < lengths[members][:, None]
-        keep = None if real.all() else real
+        short = lengths[members].min() < length
+        keep = np.arange(length) < lengths[members][:, None] if short else None
         groups.append(Group(int(first[members[0]]), len(members), length, members, keep))
     return Batch(ids, positions, tuple(groups), first, sequences, tokens)

@@ -17,6 +17,7 @@ from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 from tqdm import tqdm
 
+from nano_simcse.data.records import expanded
 from nano_simcse.errors import CheckpointError, InputError
 from nano_simcse.files import atomic_write
 from nano_simcse.progress import hidden
@@ -50,7 +51,7 @@ class Tokenizer:
         library.post_processor = processors.TemplateProcessing(
             single="[CLS] $A [SEP]", special_tokens=[("[CLS]", self.cls_id), ("[SEP]", self.sep_id)]
         )
-        library.decoder = decoders.WordPiece(prefix="##")
+        library.decoder = decoders.WordPiece(prefix="##")  # for those who read tokenizer.json elsewhere
 
     @classmethod
     def train(cls, sentences: Iterable[str], vocab_size: int, progress: bool | None = None) -> "Tokenizer":
@@ -99,7 +100,7 @@ class Tokenizer:
 
         Raises CheckpointError when neither is there, or the one read is damaged or not a BERT vocabulary.
         """
-        folder = Path(folder)
+        folder = expanded(folder)
         whole, listed = folder / "tokenizer.json", folder / "vocab.txt"
         if whole.is_file():
             text = _read(whole)
@@ -121,9 +122,16 @@ class Tokenizer:
         """Write tokenizer.json (everything) and vocab.txt (one token a line, in order of id)."""
         vocabulary = self._library.get_vocab(with_added_tokens=True)
         listed = "".join(token + "\n" for token in sorted(vocabulary, key=vocabulary.get))
-        for name, text in (("tokenizer.json", self._library.to_str(pretty=True)), ("vocab.txt", listed)):
-            with atomic_write(Path(folder) / name) as temporary:
+        for name, text in (("tokenizer.json", self._description()), ("vocab.txt", listed)):
+            with atomic_write(expanded(folder) / name) as temporary:
                 temporary.write_text(text, encoding="utf-8", newline="\n")
+
+    def tobytes(self):
+        """All that its ids depend on as bytes, for a fingerprint: the tokens, and how a text is brought to them."""
+        return self._description().encode()
+
+    def _description(self):
+        return self._library.to_str(pretty=True)
 
     def encode(self, sentences: Sequence[str], max_length: int) -> tuple[list[np.ndarray], int]:
         """Ids of each sentence, [CLS] first and [SEP] last, cut to `max_length` tokens; and how many were cut.
@@ -154,11 +162,6 @@ class Tokenizer:
         if outside := [i for i in ids if not 0 <= i < self.vocab_size]:
             raise InputError(f"token id {outside[0]} is not in the vocabulary; expected 0 to {self.vocab_size - 1}")
         return [self._library.id_to_token(i) for i in ids]
-
-    def decode(self, ids: Iterable[int]) -> str:
-        """The text of the ids, special tokens left out, word pieces joined."""
-        kept = [token for token in self.tokens(ids) if token not in SPECIAL_TOKENS]
-        return self._library.decoder.decode(kept) if kept else ""
 
 
 def _bert_library(vocabulary: dict[str, int], lowercase: bool = True, strip_accents: bool | None = None) -> Library:

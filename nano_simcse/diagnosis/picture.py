@@ -1,14 +1,12 @@
 """One picture of a text read in several ways: spectra, cosines of random pairs, and the alignment-uniformity plane."""
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from ..files import atomic_write
 from ..geometry import spectrum_decay, unit_rows
+from ..pictures import AMBER, BLACK, BLUE, GREY, ORANGE, PINK, SKY, save_picture
 
-COLOURS = ("#7F7F7F", "#56B4E9", "#0072B2", "#E69F00", "#CC79A7", "#000000")  # Okabe and Ito, without colour vision too
-TRAINED = "#D55E00"
+COLOURS = (GREY, SKY, BLUE, AMBER, PINK, BLACK)
 LINES = ("-", "--", ":", "-.")
 SMALLEST = 1e-3  # singular values below this share of the largest are not drawn
 PAIRED = 1000  # rows whose pairs make the histogram
@@ -39,9 +37,7 @@ def draw_diagnosis(path, readings, title):
     for axes in (spectra, cosines, plane):
         axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle(title)
-    FigureCanvasAgg(figure)
-    with atomic_write(path) as temporary:
-        figure.savefig(temporary, dpi=120, format="png", metadata={"Software": None})
+    save_picture(figure, path)
 
 
 def pair_cosines(x, most=PAIRED):
@@ -53,7 +49,7 @@ def pair_cosines(x, most=PAIRED):
 
 def _style(i, name):
     if name == "trained":
-        return {"color": TRAINED, "linestyle": "-", "linewidth": 2}
+        return {"color": ORANGE, "linestyle": "-", "linewidth": 2}
     return {"color": COLOURS[i % len(COLOURS)], "linestyle": LINES[i % len(LINES)]}
 
 

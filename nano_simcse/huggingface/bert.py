@@ -9,10 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import save_file
 
 from ..backend import to_host
-from ..checkpoint import open_safetensors
+from ..checkpoint import open_safetensors, write_arrays
 from ..encoder import EncoderConfig, parameter_shapes
 from ..errors import CheckpointError
 from ..files import atomic_write
@@ -157,7 +156,7 @@ def write_weights(path, config, params):
 def save_arrays(path, arrays):
     """Write name -> array as a safetensors file that PyTorch readers accept."""
     with atomic_write(path) as temporary:
-        save_file(arrays, temporary, metadata={"format": "pt"})
+        write_arrays(path, arrays, temporary, {"format": "pt"})
 
 
 def require_readable(folder):

@@ -11,6 +11,7 @@ Backward     y is linear in x with the same factor:  dx = dy * keep / (1 - p)
 Source: Srivastava et al., JMLR 15 (2014); the inverted form scales while training.
 """
 
+from ..arrays import require_floats
 from ..backend import array_module, row_blocks
 
 
@@ -18,8 +19,10 @@ def dropout(x, keep, scale):
     """y = x * keep * scale.
 
     x (M, D); keep bool (M, D), or None for no dropout; scale = 1 / (1 - p). Returns (y, backward);
-    backward(dy) -> dx. Neither changes its input.
+    backward(dy) -> dx. Neither changes its input. Raises InputError for x that is no array of floats: in integers the
+    scale would be cut.
     """
+    require_floats(x=x)
     if keep is None:
         return x, lambda dy: dy
     xp, factor = array_module(x), x.dtype.type(scale)

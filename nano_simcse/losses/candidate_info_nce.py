@@ -26,14 +26,13 @@ Sources: van den Oord et al., arXiv 1807.03748; the queue: He et al., arXiv 1911
 IEEE TNN 2008, and Yi et al., RecSys 2019.
 """
 
-import math
-
 import numpy as np
 
+from ..arrays import require_floats
 from ..backend import array_module, on_host
-from ..errors import DegenerateTemperature, InputError
+from ..errors import InputError
 from ..layers.normalize import normalize
-from .info_nce import row_loss
+from .info_nce import check_temperature, queue_rows, row_loss
 
 CANDIDATE_SETS = ("cross", "same-view", "both")
 
@@ -49,13 +48,13 @@ def candidate_info_nce(anchors, positives, temperature, *, candidates="cross", l
     queue                (Q, D) rows of earlier steps, not normalised, treated as constants; None or Q = 0 for none
 
     Returns (loss, backward): loss a 0-d array; backward() -> (danchors, dpositives).
-    Raises InputError for shapes that do not fit, an unknown set, log weights that are NaN or +inf or remove a
-    positive, or a zero row; DegenerateTemperature for a temperature that is not finite and positive or so small that
-    a logit overflows.
+    Raises InputError for arrays that are not of floats, shapes that do not fit, an unknown set, log weights that are
+    NaN or +inf or remove a positive, or a zero row; DegenerateTemperature for a temperature that is not finite and
+    positive or so small that a logit overflows.
 
     >>> u = np.array([[1.0, 0.0], [0.0, 1.0]])
-    >>> float(candidate_info_nce(u, u, 1.0, candidates="both")[0])      # log(1 + 2 exp(-1)) in both rows
-    0.5514447139320511
+    >>> round(float(candidate_info_nce(u, u, 1.0, candidates="both")[0]), 6)      # log(1 + 2 exp(-1)) in both rows
+    0.551445
     """
     n, extra = _validate(anchors, positives, temperature, candidates, log_weights, queue)
     xp = array_module(anchors)
@@ -117,16 +116,9 @@ def pair_log_weights(pairs, n, extra=0):
     return out
 
 
-def check_temperature(temperature, dtype):
-    """Raise DegenerateTemperature unless temperature is finite, positive, and no logit overflows in dtype."""
-    if not (math.isfinite(temperature) and temperature > 0):
-        raise DegenerateTemperature(f"temperature is {temperature}; expected a finite number above 0")
-    if 2 / temperature > float(np.finfo(dtype).max):
-        raise DegenerateTemperature(f"temperature is {temperature}, so small that a logit overflows {dtype}")
-
-
 def check_views(anchors, positives, candidates):
-    """Raise InputError unless anchors and positives are two (B, D) arrays of one shape and the set has a name."""
+    """Raise InputError unless anchors and positives are two float arrays (B, D) and the set has a name."""
+    require_floats(anchors=anchors, positives=positives)
     if anchors.ndim != 2 or anchors.shape != positives.shape or anchors.shape[0] == 0:
         raise InputError(f"anchors {anchors.shape} and positives {positives.shape} must be two (B, D) arrays, B >= 1")
     if candidates not in CANDIDATE_SETS:
@@ -137,11 +129,10 @@ def _validate(anchors, positives, temperature, candidates, log_weights, queue):
     check_views(anchors, positives, candidates)
     check_temperature(temperature, anchors.dtype)
     n, width = anchors.shape
-    if queue is not None and (queue.ndim != 2 or queue.shape[1] != width):
-        raise InputError(f"queue {queue.shape} must be (Q, D) with D = {width}")
-    extra = 0 if queue is None else queue.shape[0]
+    extra = 0 if queue is None else queue_rows(queue, width)
     if log_weights is None:
         return n, extra
+    require_floats(log_weights=log_weights)
     if log_weights.shape != (n, 2 * n + extra):
         raise InputError(f"log_weights {log_weights.shape} must have one entry per candidate, ({n}, {2 * n + extra})")
     if on_host(log_weights):

@@ -35,8 +35,8 @@ def clip_loss(queries, keys, log_scale, *, max_scale=100.0):
     max_scale          ceiling of the scale e^a (100 is tau = 0.01; math.inf for none)
 
     Returns (loss, backward): loss a 0-d array; backward() -> (dqueries, dkeys, dlog_scale), the last one 0-d.
-    Raises InputError for shapes that do not fit, a log_scale that is not one finite number, a max_scale that is not
-    above 0, a scale that overflows, or a zero row.
+    Raises InputError for arrays that are not of floats, shapes that do not fit, a log_scale that is not one finite
+    number, a max_scale that is not above 0, a scale that overflows, or a zero row.
 
     >>> import numpy as np
     >>> u = np.array([[1.0, 0.0], [0.0, 1.0]])

@@ -12,6 +12,7 @@ Backward     dL/ds_i = 2 (s_i - t_i) / B,    dL/dr_i = 2 (r_i - t_i) / B;  the t
 Source: Reimers and Gurevych, arXiv 2004.09813, Section 2 (summed over entries here, averaged over them in some code).
 """
 
+from ..arrays import require_floats
 from ..errors import InputError
 
 
@@ -19,8 +20,10 @@ def distillation(sources, translations, teacher):
     """Mean squared distance of B sentences and of their translations to the teacher's vectors.
 
     sources, translations, teacher (B, D), row i of each belong together. Returns (loss, backward): loss a 0-d array;
-    backward() -> (dsources, dtranslations). Raises InputError for shapes that differ or hold no row.
+    backward() -> (dsources, dtranslations). Raises InputError for arrays that are not of floats, or shapes that
+    differ or hold no row.
     """
+    require_floats(sources=sources, translations=translations, teacher=teacher)
     shape = teacher.shape
     if len(shape) != 2 or shape[0] == 0 or not sources.shape == translations.shape == shape:
         raise InputError(

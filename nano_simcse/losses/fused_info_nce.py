@@ -17,7 +17,9 @@ import numpy as np
 from ..backend import array_module
 from ..errors import InputError
 from ..layers.normalize import normalize
-from .candidate_info_nce import check_temperature, check_views, pair_mask
+from .candidate_info_nce import check_views, pair_mask
+from .info_nce import check_temperature
+from .log_one_plus import log_one_plus
 
 
 @dataclass(frozen=True)
@@ -151,17 +153,15 @@ def block_geometry(a, p, cosines, scratch, t=2.0):
 
 
 def _softmax_in_place(work, temperature):
-    """Mean loss of differences d_ij = (s_ij - s_ii) / tau; work becomes dL/ds. The stable form of `info_nce`."""
+    """Mean loss of differences d_ij = (s_ij - s_ii) / tau; work becomes dL/ds."""
     xp, number, n = array_module(work), work.dtype.type, len(work)
     top = work.max(axis=1, keepdims=True)
     shift = xp.where(top == -np.inf, number(0), top)
     work -= shift
     xp.exp(work, out=work)
     total = work.sum(axis=1, keepdims=True)
-    high = xp.maximum(shift, number(0))
-    scaled, rest = total * xp.exp(shift - high), xp.exp(-high)
-    row_loss = xp.where(shift <= 0, xp.log1p(scaled), high + xp.log(scaled + rest))
-    work *= xp.exp(shift - high) / (scaled + rest)
+    row_loss, slope = log_one_plus(shift, total)
+    work *= slope
     rows = xp.arange(n)
     work[rows, rows] = -work.sum(axis=1)
     work *= number(1 / (n * temperature))

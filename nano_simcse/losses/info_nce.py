@@ -27,8 +27,10 @@ import math
 
 import numpy as np
 
+from ..arrays import require_booleans, require_floats
 from ..backend import array_module, on_host
-from ..errors import InputError
+from ..errors import DegenerateTemperature, InputError
+from ..inputs import is_whole
 from ..layers.normalize import normalize
 from .info_nce_blocks import BlockedLogits, both_ways, one_way, rows_per_block
 from .log_one_plus import log_one_plus
@@ -60,14 +62,15 @@ def info_nce(
                        beyond rounding; in blocks the gradients are computed with the loss, not in backward
 
     Returns (loss, backward): loss a 0-d array; backward() -> (dqueries, dkeys[, dhard_negatives]).
-    Raises InputError for shapes that do not fit, a temperature that is not finite and positive or so small that a
-    logit overflows, a log_weight that is NaN or infinite or has no hard negatives to act on (-inf, which removes the
-    row's own, is allowed), an excluded positive, a zero row, or a negative `blocks`.
+    Raises InputError for arrays that are not of floats (exclude: of bool), shapes that do not fit, a temperature that
+    is not finite and positive or so small that a logit overflows, a log_weight that is NaN or infinite or has no hard
+    negatives to act on (-inf, which removes the row's own, is allowed), an excluded positive, a zero row, or `blocks`
+    that is no whole number or negative.
 
     >>> u = np.array([[1.0, 0.0], [0.0, 1.0]])
     >>> loss, backward = info_nce(u, u, temperature=1.0)
-    >>> float(loss)                       # log(1 + exp(-1)) in both rows
-    0.3132616875182228
+    >>> round(float(loss), 6)             # log(1 + exp(-1)) in both rows
+    0.313262
     """
     validate(queries, keys, temperature, hard_negatives, log_weight, exclude, queue, blocks)
     xp, n = array_module(queries), queries.shape[0]
@@ -128,30 +131,44 @@ def row_loss(similarity, temperature, exclude, log_weight=0.0, own=0):
 
 
 def validate(queries, keys, temperature, hard_negatives, log_weight, exclude, queue, blocks):
+    require_floats(queries=queries, keys=keys)
     if queries.ndim != 2 or queries.shape != keys.shape or queries.shape[0] == 0:
         raise InputError(f"queries {queries.shape} and keys {keys.shape} must be two (N, D) arrays of one shape")
-    if not (math.isfinite(temperature) and temperature > 0):
-        raise InputError(f"temperature is {temperature}; expected a finite number above 0")
-    if 2 / temperature > float(np.finfo(queries.dtype).max):
-        raise InputError(f"temperature is {temperature}, so small that a logit overflows {queries.dtype}")
+    check_temperature(temperature, queries.dtype)
     if math.isnan(log_weight) or log_weight == math.inf or (log_weight and hard_negatives is None):
         raise InputError(f"log_weight is {log_weight}; expected a number below infinity, and hard negatives to weigh")
     n, width = queries.shape
     candidates = n
     if hard_negatives is not None:
-        rows = hard_negatives.shape[0]
-        if hard_negatives.ndim != 2 or hard_negatives.shape[1] != width or rows == 0 or rows % n:
-            raise InputError(f"hard negatives {hard_negatives.shape} must be (N * k, D) with N = {n}, D = {width}")
-        candidates += rows
+        require_floats(hard_negatives=hard_negatives)
+        shape = hard_negatives.shape
+        if len(shape) != 2 or shape[1] != width or shape[0] == 0 or shape[0] % n:
+            raise InputError(f"hard negatives {shape} must be (N * k, D) with N = {n}, D = {width}")
+        candidates += shape[0]
     if queue is not None:
-        if queue.ndim != 2 or queue.shape[1] != width:
-            raise InputError(f"queue {queue.shape} must be (Q, D) with D = {width}")
-        candidates += queue.shape[0]
-    if blocks is not None and (isinstance(blocks, bool) or not isinstance(blocks, int) or blocks < 0):
+        candidates += queue_rows(queue, width)
+    if blocks is not None and not is_whole(blocks, 0):
         raise InputError(f"blocks is {blocks!r}; expected None, 0 for the whole matrix, or a number of rows")
     if exclude is not None:
+        require_booleans(exclude=exclude)
         if exclude.shape != (n, candidates):
             raise InputError(f"exclude {exclude.shape} must have one entry per candidate, ({n}, {candidates})")
         if on_host(exclude) and exclude[np.arange(n), np.arange(n)].any():
             row = int(exclude[np.arange(n), np.arange(n)].argmax())
             raise InputError(f"exclude removes the positive of row {row}; only negatives can be excluded")
+
+
+def check_temperature(temperature, dtype):
+    """Raise DegenerateTemperature unless temperature is finite, positive, and no logit overflows in dtype."""
+    if not (math.isfinite(temperature) and temperature > 0):
+        raise DegenerateTemperature(f"temperature is {temperature}; expected a finite number above 0")
+    if 2 / temperature > float(np.finfo(dtype).max):
+        raise DegenerateTemperature(f"temperature is {temperature}, so small that a logit overflows {dtype}")
+
+
+def queue_rows(queue, width):
+    """Number of rows of a queue; InputError unless it is a float array (Q, width)."""
+    require_floats(queue=queue)
+    if queue.ndim != 2 or queue.shape[1] != width:
+        raise InputError(f"queue {queue.shape} must be (Q, D) with D = {width}")
+    return queue.shape[0]

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from ..arrays import require_floats
 from ..backend import array_module, on_host
 from ..errors import InputError
 
@@ -39,6 +40,7 @@ def one_number(x, value, name):
 
 
 def check_pairs(queries, keys):
-    """Raises InputError unless queries and keys are two (N, D) arrays of one shape with N >= 1."""
+    """Raises InputError unless queries and keys are two float arrays (N, D) of one shape with N >= 1."""
+    require_floats(queries=queries, keys=keys)
     if queries.ndim != 2 or queries.shape != keys.shape or queries.shape[0] == 0:
         raise InputError(f"queries {queries.shape} and keys {keys.shape} must be two (N, D) arrays of one shape")

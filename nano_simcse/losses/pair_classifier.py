@@ -16,6 +16,7 @@ The head serves training only. Afterwards sentences are compared by their cosine
 Source: Reimers and Gurevych, arXiv 1908.10084, Section 3 (classification objective) and Table 6.
 """
 
+from ..arrays import require_classes, require_floats
 from ..backend import array_module
 from ..errors import InputError
 from ..layers.linear import linear
@@ -28,8 +29,10 @@ def pair_features(u, v, parts=PARTS):
     """Rows of u, v and |u - v| side by side, in the order of `parts`.
 
     u, v (B, D), not normalised. Returns (features (B, D * len(parts)), backward);
-    backward(dfeatures) -> (du, dv). Raises InputError for shapes that differ or an unknown part.
+    backward(dfeatures) -> (du, dv). Raises InputError for arrays that are not of floats, shapes that differ or an
+    unknown part.
     """
+    require_floats(u=u, v=v)
     if u.ndim != 2 or u.shape != v.shape:
         raise InputError(f"u {u.shape} and v {v.shape} must be two (B, D) arrays of one shape")
     if not parts or any(part not in PARTS for part in parts):
@@ -61,14 +64,17 @@ def pair_classifier(u, v, weight, bias, labels, *, parts=PARTS):
 
     u, v (B, D); weight (D * len(parts), C); bias (C,); labels (B,) integers in [0, C).
     Returns (loss, backward): loss a 0-d array; backward() -> (du, dv, dweight, dbias).
-    Raises InputError for shapes that do not fit.
+    Raises InputError for arrays that are not of floats, shapes that do not fit, and labels that are not integers or,
+    on the host, lie outside [0, C).
     """
+    require_floats(weight=weight, bias=bias)
     features, features_back = pair_features(u, v, parts)
     if weight.ndim != 2 or weight.shape[0] != features.shape[1] or bias.shape != weight.shape[1:]:
         raise InputError(
             f"weight {weight.shape} and bias {bias.shape} must be ({features.shape[1]}, C) and (C,) "
             f"for {len(parts)} parts of width {u.shape[1]}"
         )
+    require_classes("labels", labels, weight.shape[1])
     logits, linear_back = linear(features, weight, bias)
     loss, loss_back = masked_lm(logits, labels)  # name the token, name the relation: one cross-entropy
 

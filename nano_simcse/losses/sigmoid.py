@@ -30,8 +30,8 @@ def sigmoid_loss(queries, keys, log_scale, bias):
     log_scale, bias    0-d arrays or floats, a and b of z = e^a cos + b
 
     Returns (loss, backward): loss a 0-d array; backward() -> (dqueries, dkeys, dlog_scale, dbias), the last two 0-d.
-    Raises InputError for shapes that do not fit, a log_scale or bias that is not one finite number, a scale that
-    overflows, or a zero row.
+    Raises InputError for arrays that are not of floats, shapes that do not fit, a log_scale or bias that is not one
+    finite number, a scale that overflows, or a zero row.
 
     >>> import numpy as np
     >>> u = np.array([[1.0, 0.0], [0.0, 1.0]])

@@ -20,6 +20,7 @@ mutual information minus log k. All scores 0 cost (1 + k) log 2; the best score 
 Sources: Mikolov et al., arXiv 1310.4546, equation 4; the optimum, Levy and Goldberg, NIPS 2014.
 """
 
+from ..arrays import require_floats
 from ..backend import array_module
 from ..errors import InputError
 
@@ -29,7 +30,7 @@ def skip_gram(centres, contexts, negatives):
 
     centres (B, D); contexts (B, D), row b seen near centre b; negatives (B, k, D). The rows are not normalised: their
     lengths are part of the score. Returns (loss 0-d, backward); backward() -> (dcentres, dcontexts, dnegatives).
-    Raises InputError for an empty batch or shapes that do not fit.
+    Raises InputError for arrays that are not of floats, an empty batch or shapes that do not fit.
 
     >>> import numpy as np
     >>> v = np.array([[1.0, -1.0]])
@@ -37,6 +38,7 @@ def skip_gram(centres, contexts, negatives):
     >>> float(round(loss, 6))                # scores 1, -1, 2
     2.753451
     """
+    require_floats(centres=centres, contexts=contexts, negatives=negatives)
     if centres.ndim != 2 or 0 in centres.shape or contexts.shape != centres.shape:
         raise InputError(f"centres {centres.shape} and contexts {contexts.shape} must be two (B, D) arrays, B >= 1")
     if negatives.ndim != 3 or negatives.shape[::2] != centres.shape:

@@ -23,6 +23,7 @@ with Euclidean distances of rows as they are and m = 1.
 
 import math
 
+from ..arrays import require_floats
 from ..backend import array_module
 from ..errors import InputError
 from ..layers.normalize import normalize
@@ -36,16 +37,17 @@ def triplet(anchors, positives, negatives, margin=1.0, *, unit_length=True):
     unit_length                     compare directions (rows are normalised inside); False takes rows as they are
 
     Returns (loss, backward): loss a 0-d array; backward() -> (danchors, dpositives, dnegatives), each (B, D).
-    Raises InputError for shapes that differ or hold no row, a margin that is negative or not finite, or a zero row
-    that must be normalised.
+    A NaN in a row makes the loss NaN. Raises InputError for arrays that are not of floats, shapes that differ or hold
+    no row, a margin that is negative or not finite, or a zero row that must be normalised.
 
     >>> import numpy as np
     >>> a, n = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
     >>> float(triplet(a, a, n)[0])         # 0 - sqrt(2) + 1 < 0: the margin is met
     0.0
-    >>> float(triplet(a, n, a)[0])         # sqrt(2) - 0 + 1
-    2.414213562373095
+    >>> round(float(triplet(a, n, a)[0]), 6)      # sqrt(2) - 0 + 1
+    2.414214
     """
+    require_floats(anchors=anchors, positives=positives, negatives=negatives)
     shape = anchors.shape
     if len(shape) != 2 or shape[0] == 0 or not shape == positives.shape == negatives.shape:
         raise InputError(
@@ -61,11 +63,10 @@ def triplet(anchors, positives, negatives, margin=1.0, *, unit_length=True):
     near, towards_positive = _distance(a - p)
     far, towards_negative = _distance(a - n)
     bracket = near - far + number(margin)
-    active = bracket > 0
-    loss = xp.where(active, bracket, number(0)).mean()
+    loss = xp.maximum(bracket, number(0)).mean()  # unlike a choice by bracket > 0, NaN stays NaN
 
     def backward():
-        weight = active * number(1 / len(bracket))
+        weight = (bracket > 0) * number(1 / len(bracket))
         dp, dn = -weight * towards_positive, weight * towards_negative
         return a_back(-dp - dn), p_back(dp), n_back(dn)
 

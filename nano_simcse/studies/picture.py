@@ -3,12 +3,9 @@
 import math
 import statistics
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from ..files import atomic_write
-
-BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#7F7F7F"  # Okabe and Ito: distinct without colour vision
+from ..pictures import BLUE, GREY, ORANGE, save_picture
 
 
 def published(plan):
@@ -46,9 +43,7 @@ def draw_study(path, plan, rows, measure):
         panel.spines[["top", "right"]].set_visible(False)
     if axes[0].get_legend_handles_labels()[0]:
         figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    FigureCanvasAgg(figure)
-    with atomic_write(path) as temporary:
-        figure.savefig(temporary, dpi=120, format="png")
+    save_picture(figure, path)
 
 
 LABELS = {"best": "best checkpoint", "last": "last step"}

@@ -104,6 +104,8 @@ class TrainingConfig:
             raise InputError(f"init is {self.init!r}; expected a model's folder, package:NAME or hub id")
         if self.init is not None and self.word_vectors is not None:
             raise InputError(f"word_vectors is {self.word_vectors}, but with init they are the checkpoint's")
+        if not isinstance(self.device, str):
+            raise InputError(f"device is {self.device!r}; expected cpu, cuda or cuda:i")
         if not isinstance(self.head, bool):
             raise InputError(f"head is {self.head!r}; expected true or false")
         if 0 < self.chunk < self.batch and self.mlm_weight:

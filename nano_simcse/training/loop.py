@@ -1,8 +1,8 @@
 """The training loop: steps, logging, evaluation, checkpoints, Ctrl-C, resume.
 
-Step k depends on the parameters, the moments and k alone: its texts come from (seed, k) and its masks from
-(seed, k). So the state to save is three buffers and a number, and a run that was stopped and resumed ends in the same
-bytes as one that was not.
+Step k depends on the parameters, the moments and k alone (with a queue, also on the slow encoder and the ring): its
+texts come from (seed, k) and its masks from (seed, k). So the state to save is a few buffers, k, and which step was the
+best so far; a run that was stopped and resumed, or killed and resumed, ends in the same bytes as one that was not.
 """
 
 import math
@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from ..backend import keep_freed_memory, to_host
 from ..checkpoint import load_state, save_parameters, save_state
-from ..errors import NonFiniteLoss
+from ..errors import InputError, NonFiniteLoss
 from ..geometry import alignment, effective_rank, uniformity
 from ..masks import Masks
 from ..optim import AdamW, clip_factor, global_norm, learning_rate
@@ -76,9 +76,9 @@ class Training:
                 if self.done % config.eval_every == 0 and self.done < config.steps:
                     self.consider_best()
                     self.save()
-        if self.done == config.steps:
-            self.consider_best()
-        self.save()
+            if self.done == config.steps or not self.judge.chooses:
+                self.consider_best()
+            self.save()
         return self.done == config.steps
 
     def begin(self):
@@ -92,7 +92,10 @@ class Training:
         step = self.sampler.step(k)
         masks = Masks(config.seed, k, config.dropout, config.masks)
         arguments = self.encoder, step, self.objective, masks, self.gradients, workers
-        loss, z = cached_step(*arguments, config.chunk) if self.in_chunks else contrastive_step(*arguments)
+        try:
+            loss, z = cached_step(*arguments, config.chunk) if self.in_chunks else contrastive_step(*arguments)
+        except InputError as error:  # a zero row, say, where dropout has left nothing of it
+            raise InputError(f"step {k + 1} of training: {error}") from None
         total = self.gradients[0]
         mlm = None
         if config.mlm_weight:
@@ -124,7 +127,7 @@ class Training:
         return line
 
     def consider_best(self):
-        """Measure the model on what it is chosen by, and keep it where it is the best so far."""
+        """Measure the model on what it is chosen by; where it is the best so far, `save` will keep it."""
         self.ranks.require_equal(self.encoder.params.flat, f"the ranks have different parameters at step {self.done}")
         if self.ranks.rank:
             self.best_step = self.done
@@ -136,28 +139,36 @@ class Training:
         else:
             better = True
         if better:
-            save_parameters(self.folder.best, self.encoder.params)
             self.best_step, self.best_score = self.done, score
 
     def save(self):
-        """Write the resumable state."""
+        """Write the resumable state, and the model where it is the best so far.
+
+        The state goes first and knows the best step: killed before the second write, `restore` can make it again.
+        """
         if self.ranks.rank:
             return
-        save_state(self.folder.last, self._buffers(), self.done)
-        self.folder.write_progress(
-            seconds=self.seconds, steps=self.config.steps, best_step=self.best_step, best_score=self.best_score
-        )
+        best = {"best_step": self.best_step, "best_score": self.best_score}
+        save_state(self.folder.last, self._buffers(), {"step": self.done, **best})
+        self._keep_best()
+        self.folder.write_progress(seconds=self.seconds, steps=self.config.steps, **best)
 
     def restore(self):
         """Go on from what `save` wrote."""
-        self.done = self.optimizer.steps = load_state(self.folder.last, self._buffers())
+        saved = load_state(self.folder.last, self._buffers())
+        self.done = self.optimizer.steps = saved["step"]
+        self.best_step, self.best_score = saved["best_step"], saved["best_score"]
         if self.queue:
             self.queue.pushed = self.done * self.config.batch
-        saved = self.folder.read_progress()
-        self.seconds, self.best_step, self.best_score = saved["seconds"], saved["best_step"], saved["best_score"]
+        self.seconds = self.folder.read_progress()["seconds"]
         if self.ranks.rank == 0:
+            self._keep_best()
             self.folder.keep_metrics(self.done)
             self.folder.result.unlink(missing_ok=True)  # it told of the earlier stop
+
+    def _keep_best(self):
+        if self.best_step == self.done:
+            save_parameters(self.folder.best, self.encoder.params)
 
     def _buffers(self):
         queue = self.queue.buffers() if self.queue else {}

@@ -8,7 +8,7 @@ import numpy as np
 from ..data.docstrings import load_corpus
 from ..data.held_out import Split, hold_out
 from ..data.prose import same_text
-from ..data.readers import read_training_files
+from ..data.readers import is_rated, read_training_files
 from ..errors import InputError
 from .config import TrainingConfig
 
@@ -95,6 +95,12 @@ def _from_files(positives, files, most_test, most_validation):
         chosen, validation = _choose(rows, len(rows), most_test, most_validation)
         test, validation = [row[:2] for row in chosen], [row[:2] for row in validation]
         held, task = [text for pair in (*test, *validation) for text in pair], "the positive of a held-out anchor"
+        rated = next((file for file in files if is_rated(file)), None)
+        if positives in (None, "pairs") and rated:
+            raise InputError(
+                f"{rated} has scores, and as positives all its pairs would count alike, those scored low too; keep the "
+                "pairs that belong together, without the score, or use dropout or crop"
+            )
     seen = {same_text(text) for text in held}
     rows = [row for row in rows if not any(same_text(text) in seen for text in row)]
     positives = positives or ("dropout" if text.kind == "sentences" else "pairs")

@@ -2,16 +2,14 @@
 
 import math
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from ..files import atomic_write
-
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#7F7F7F"  # Okabe and Ito: distinct without colour vision
+from ..pictures import BLUE, GREEN, GREY, ORANGE, save_picture
 
 
-def draw_training(folder, config):
-    """training.png of a run: loss against ln N, alignment and uniformity, effective rank, dev score."""
+def draw_training(folder, candidates):
+    """training.png of a run: loss against ln of the candidates of a row, alignment and uniformity, effective rank, dev
+    score."""
     lines = folder.read_metrics()
     steps = [line for line in lines if "loss" in line]
     scores = [line for line in lines if "score" in line]
@@ -22,9 +20,9 @@ def draw_training(folder, config):
     (loss, plane), (rank, dev) = figure.subplots(2, 2)
 
     loss.plot(x, [line["loss"] for line in steps], color=BLUE)
-    chance = math.log(config.batch)
+    chance = math.log(candidates)
     loss.axhline(chance, color=GREY, linestyle="--")
-    loss.annotate(f"chance: ln {config.batch} = {chance:.2f}", (x[-1], chance), ha="right", va="bottom", color=GREY)
+    loss.annotate(f"chance: ln {candidates:,} = {chance:.2f}", (x[-1], chance), ha="right", va="bottom", color=GREY)
     loss.set(title="InfoNCE loss", xlabel="step", ylabel="nats")
     loss.set_ylim(bottom=0)
 
@@ -46,7 +44,7 @@ def draw_training(folder, config):
         dev.text(0.5, 0.5, "no dev file and nothing held out", ha="center", va="center", color=GREY)
     for axes in (loss, plane, rank, dev):
         axes.spines[["top", "right"]].set_visible(False)
-    _save(figure, folder.picture)
+    save_picture(figure, folder.picture)
 
 
 def draw_comparison(path, reports):
@@ -71,10 +69,4 @@ def draw_comparison(path, reports):
     axes.set_ylim(top=1.25 * max(bm25, *(r["search"]["fused"] for r in reports)))
     axes.legend(frameon=False, ncols=4, loc="upper center", fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
-    _save(figure, path)
-
-
-def _save(figure, path):
-    FigureCanvasAgg(figure)
-    with atomic_write(path) as temporary:
-        figure.savefig(temporary, dpi=120, format="png")
+    save_picture(figure, path)

@@ -1,12 +1,13 @@
 """What a model can do, in numbers: recall on held-out pairs, the shape of the cloud, agreement with a dev file."""
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
-from ..evaluation import evaluate_sts, gold_ranks, paired_recall, recall_at_k
+from ..evaluation import evaluate_sts, rank_report
 from ..geometry import alignment, effective_rank, mean_pair_cosine, uniformity
+from ..partners import Partners
 from ..retrieval import EQUAL_WEIGHT, LexicalIndex, fuse
 from ..tables import as_table
 
@@ -30,18 +31,24 @@ class Judge:
     pairs: list
     dev: list | None = None
 
+    @property
+    def chooses(self):
+        """Whether there is anything to choose a checkpoint by."""
+        return bool(self.pairs or self.dev)
+
     def measure(self, encoder):
         """{measure: value} of MEASURES, in their order; without pairs or dev file their measures are absent.
 
-        recall_at_1: percent of queries whose own target is the nearest of all targets; alignment: of the pairs;
-        the rest: over queries and targets together.
+        recall_at_1: percent of queries whose own target is the nearest, as `protocol.evaluate_pairs` counts;
+        alignment: of the pairs; the rest: over queries and targets together.
         """
         result = {}
         if self.pairs:
-            queries, targets = self.embed(encoder)
+            queries, candidates = self.embed(encoder)
+            targets = candidates[self.partners.own]
             cloud = np.concatenate([queries, targets])
             result = {
-                "recall_at_1": round(paired_recall(queries, targets)["recall_at_1"], 4),
+                "recall_at_1": round(_recall(self.partners.cosine_ranks(queries, candidates)), 4),
                 "alignment": alignment(queries, targets),
                 "uniformity": uniformity(cloud),
                 "mean_pair_cosine": mean_pair_cosine(cloud),
@@ -51,22 +58,27 @@ class Judge:
             result["dev_spearman"] = evaluate_sts(Remembered(encoder), self.dev)["spearman"]
         return result
 
+    @cached_property
+    def partners(self):
+        """What each query chooses from."""
+        return Partners(self.pairs)
+
     def embed(self, encoder):
-        """Embeddings of the queries and of the targets."""
-        texts = [pair[0] for pair in self.pairs] + [pair[1] for pair in self.pairs]
+        """Embeddings of the queries (n, D) and of the m candidates (m, D), in the order of `partners`."""
+        texts = self.partners.anchors + self.partners.candidates
         embeddings = Remembered(encoder).encode(texts, show_progress_bar=False)
         return embeddings[: len(self.pairs)], embeddings[len(self.pairs) :]
 
     def search_scores(self, encoder):
-        """(dense, lexical) scores of every query with every target, each (n, n)."""
-        lexical = LexicalIndex([pair[1] for pair in self.pairs]).score_matrix([pair[0] for pair in self.pairs])
+        """(dense, lexical) scores of every query with every candidate, each (n, m)."""
+        lexical = LexicalIndex(self.partners.candidates).score_matrix(self.partners.anchors)
         return encoder.similarity(*self.embed(encoder)), lexical
 
     def score(self, encoder):
         """One number to choose a checkpoint by, larger is better: dev Spearman, else recall@1, else None."""
         if self.dev:
             return evaluate_sts(Remembered(encoder), self.dev)["spearman"]
-        return paired_recall(*self.embed(encoder))["recall_at_1"] if self.pairs else None
+        return _recall(self.partners.cosine_ranks(*self.embed(encoder))) if self.pairs else None
 
 
 class Remembered:
@@ -102,30 +114,34 @@ def search_report(encoder, test, validation):
     """
     if not test.pairs:
         return {}
-    weight = dense_weight(*validation.search_scores(encoder)) if validation.pairs else EQUAL_WEIGHT
+    weight = EQUAL_WEIGHT
+    if validation.pairs:
+        weight = dense_weight(*validation.search_scores(encoder), validation.partners)
     dense, lexical = test.search_scores(encoder)
-    gold = np.arange(len(test.pairs))
     return {
-        "bm25": round(recall_at_k(lexical, gold), 4),
-        "fused": round(recall_at_k(fuse(dense, lexical, weight=weight), gold), 4),
+        "bm25": round(_recall(test.partners.ranks(lexical)), 4),
+        "fused": round(_recall(test.partners.ranks(fuse(dense, lexical, weight=weight))), 4),
         "dense_weight": weight,
     }
 
 
-def dense_weight(dense, lexical):
+def dense_weight(dense, lexical, partners):
     """The weight of FUSION_WEIGHTS with the best mean reciprocal rank, if it beats equal weights by more than CLEARLY
     standard errors of the difference, else EQUAL_WEIGHT: an encoder that finds little by itself should not outvote the
     words, but neither should the chance of a few hundred queries decide. EQUAL_WEIGHT below LEAST_PAIRS queries.
 
-    dense, lexical: scores (n, n) of n queries with n targets, each query's own on the diagonal.
+    dense, lexical: scores (n, m) of the n queries of `partners` with its m candidates.
     """
     if len(dense) < LEAST_PAIRS:
         return EQUAL_WEIGHT
-    gold = np.arange(len(dense))
-    reciprocal = {w: 1 / gold_ranks(fuse(dense, lexical, weight=w), gold) for w in FUSION_WEIGHTS}
+    reciprocal = {w: 1 / partners.ranks(fuse(dense, lexical, weight=w)) for w in FUSION_WEIGHTS}
     best = max(reciprocal, key=lambda w: reciprocal[w].mean())
     gain = reciprocal[best] - reciprocal[EQUAL_WEIGHT]
     return best if gain.mean() > CLEARLY * gain.std(ddof=1) / np.sqrt(len(gain)) else EQUAL_WEIGHT
+
+
+def _recall(ranks):
+    return rank_report(ranks)["recall_at_1"]
 
 
 def before_after(before, after):

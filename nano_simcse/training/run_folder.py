@@ -12,7 +12,8 @@
 import json
 import os
 import re
-from contextlib import contextmanager, suppress
+import shutil
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 try:
@@ -22,10 +23,11 @@ except ImportError:  # Windows
 
 from ..checkpoint import read_json, write_json
 from ..errors import CheckpointError, InputError
-from ..files import WRITING, atomic_write
+from ..files import WRITING, atomic_write, told_of
 
 RUNS = Path("runs")
 DESCRIPTION = ("config.json", "tokenizer.json", "vocab.txt")
+BEGUN = WRITING + "run"  # where a run waits until it is complete enough to be resumed
 
 
 class RunFolder:
@@ -43,7 +45,8 @@ class RunFolder:
 
     def check(self, resume=False, overwrite=False):
         """Raise InputError where this folder cannot take the run: it already holds one and neither resume nor
-        overwrite was asked for, there is nothing to resume, or it is a file or holds something that is not a run."""
+        overwrite was asked for, there is nothing to resume, it is a file or holds something that is not a run, or
+        nothing can be written there."""
         name, holds_run = repr(str(self.path)), self.training.exists()
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"output folder {name} is a file")
@@ -53,6 +56,9 @@ class RunFolder:
             raise InputError(f"{name} holds no run to resume")
         if holds_run and not (resume or overwrite):
             raise InputError(f"{name} already holds a run; give --resume, --overwrite or another --out")
+        above = next(folder for folder in (self.path, *self.path.absolute().parents) if folder.exists())
+        if not above.is_dir() or not os.access(above, os.W_OK):
+            raise InputError(f"output folder {name} cannot be made or written to, because {str(above)!r} cannot")
         if not holds_run and self.path.exists() and any(not self._ours(file) for file in self.path.iterdir()):
             raise InputError(f"output folder {name} is not empty and holds no run; expected a new folder")
 
@@ -68,39 +74,36 @@ class RunFolder:
     @contextmanager
     def held(self):
         """Make the folder, if need be, and keep other processes from training in it. Raises InputError where one does.
-
-        The lock is the system's, on the folder itself: it leaves no file, and goes with the process that holds it.
-        Where there are no such locks (Windows, some network disks) nothing is checked.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        if fcntl is None:
-            yield
-            return
-        handle = os.open(self.path, os.O_RDONLY)
-        try:
+        with ExitStack() as stack:
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                stack.enter_context(_locked(self.path, wait=False))
             except BlockingIOError:
                 raise InputError(
                     f"another process is training in {str(self.path)!r}; wait for it or give another --out"
                 ) from None
-            except OSError:
-                pass  # a disk without locks
             yield
+
+    @contextmanager
+    def begun(self):
+        """Give a RunFolder to begin a run in. On success its files take the place of what an earlier run left here; on
+        failure they go, and so does this folder where it is empty."""
+        scratch = RunFolder(self.path / BEGUN)
+        shutil.rmtree(scratch.path, ignore_errors=True)  # of a process that was killed
+        scratch.path.mkdir()
+        try:
+            with told_of(self.path, scratch.path):
+                yield scratch
+            for file in (*reversed(self._files()), *self.path.glob(f"{WRITING}*")):
+                if file != scratch.path:
+                    file.unlink(missing_ok=True)
+            for file in scratch._files():
+                if file.exists():
+                    file.replace(self.path / file.name)
         finally:
-            os.close(handle)
-
-    def clear(self):
-        """Make the folder, and remove what an earlier run left in it."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        for file in self._files():
-            file.unlink(missing_ok=True)
-
-    def abandon(self):
-        """Undo `clear` after a start that failed: no file of the run stays, nor the folder if it is then empty."""
-        self.clear()
-        with suppress(OSError):
-            self.path.rmdir()
+            shutil.rmtree(scratch.path)
+            remove_if_empty(self.path)
 
     def keep_metrics(self, step):
         """Drop the logged lines after `step`, which a resumed run will write again."""
@@ -117,11 +120,14 @@ class RunFolder:
         """The logged lines as dicts; an unfinished last line, from a killed run, is left out."""
         if not self.metrics.exists():
             return []
-        lines = self.metrics.read_text(encoding="utf-8").split("\n")
         try:
-            return [json.loads(line) for line in lines[:-1] if line]
+            lines = self.metrics.read_text(encoding="utf-8").split("\n")
+            logged = [json.loads(line) for line in lines[:-1] if line]
         except ValueError as error:
             raise CheckpointError(f"{self.metrics} is damaged ({error})") from None
+        if not all(isinstance(line, dict) and isinstance(line.get("step"), int) for line in logged):
+            raise CheckpointError(f"{self.metrics} is damaged (a line without its step)")
+        return logged
 
     def read_progress(self):
         """What `write_progress` wrote; CheckpointError where it is damaged."""
@@ -134,23 +140,41 @@ class RunFolder:
         write_json(self.progress, values)
 
 
+def remove_if_empty(folder):
+    with suppress(OSError):
+        folder.rmdir()
+
+
 def claim_run(name, runs=RUNS):
     """Make and return runs/NNN-name with the number after the highest one in use, which no other process gets."""
     runs.mkdir(parents=True, exist_ok=True)
-    while True:
-        number = _highest(runs) + 1
-        lock = runs / f".{number:03d}"
+    with _locked(runs, wait=True):
+        path = runs / f"{_highest(runs) + 1:03d}-{name}"
+        path.mkdir()
+        return path
+
+
+@contextmanager
+def _locked(folder, wait):
+    """Hold the system's lock on a folder; where another process holds it, wait or raise BlockingIOError.
+
+    It leaves no file, and goes with the process that holds it. Where there are no such locks (Windows, some network
+    disks) nothing is checked.
+    """
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
         try:
-            lock.mkdir()  # fails where another process is about to use this number
-        except FileExistsError:
-            continue
-        try:
-            if _highest(runs) < number:
-                path = runs / f"{number:03d}-{name}"
-                path.mkdir()
-                return path
-        finally:
-            lock.rmdir()
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise
+        except OSError:
+            pass  # a disk without locks
+        yield
+    finally:
+        os.close(handle)
 
 
 def _highest(runs):
@@ -166,10 +190,17 @@ def _recall(path):
 
 
 def newest_run(runs=RUNS):
-    """The run with the highest number that holds a model. Raises InputError where there is none."""
-    found = [(int(m.group(1)), p) for p in runs.glob("*") if (m := re.match(r"(\d{3,})-", p.name))]
-    for _, path in sorted(found, reverse=True):
-        models = [p for p in (path, *sorted(path.glob("*/"))) if (p / "model.safetensors").exists()]
-        if models:
-            return max(models, key=_recall)  # of runs that were compared, the one that finds most
-    raise InputError(f"there is no run in ./{runs}; train one first (nano-simcse train) or give --model DIR")
+    """The run in `runs` that was begun last and holds a model. Raises InputError where there is none."""
+    found = [[p for p in (path, *sorted(path.glob("*/"))) if (p / "model.safetensors").exists()]
+             for path in sorted(runs.glob("*/"))]  # fmt: skip
+    found = [models for models in found if models]
+    if not found:
+        raise InputError(f"there is no run in ./{runs}; train one first (nano-simcse train) or give --model DIR")
+    newest = max(found, key=lambda models: max(_begun(path) for path in models))
+    return max(newest, key=_recall)  # of runs that were compared, the one that finds most
+
+
+def _begun(path):
+    """When a run was begun, in ns, and its name for those of one moment."""
+    known = path / "training.json"
+    return (known if known.exists() else path / "model.safetensors").stat().st_mtime_ns, path.name

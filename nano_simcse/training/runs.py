@@ -8,17 +8,17 @@ from pathlib import Path
 
 from ..backend import device_of_place, resolve_device, to_device
 from ..checkpoint import load_parameters, read_json, write_json
-from ..data.readers import read_sts
 from ..errors import CheckpointError, InputError
 from ..parameters import Parameters
+from ..protocol import read_set
 from ..ranks import SERIAL, current_ranks
 from .config import POSITIVES, TrainingConfig, check_names
-from .initial import initial_encoder
+from .initial import OF_THE_CHECKPOINT, initial_encoder
 from .loop import Training
 from .material import NoPairs, gather
 from .pictures import draw_comparison, draw_training
 from .report import Judge, search_report
-from .run_folder import RunFolder, claim_run
+from .run_folder import RunFolder, claim_run, remove_if_empty
 from .samplers import Sampler
 
 # What each way of making positives needs: chosen on the validation pairs of the default corpus.
@@ -60,18 +60,22 @@ def train(
     config = _combined(config, options)
     if say is None or ranks.rank:
         say = _nothing
+    if resume and out is None:
+        raise InputError("resume needs the folder of the run to go on with; expected --out DIR")
+    if resume and overwrite:
+        raise InputError("resume goes on with a run and overwrite replaces it; expected one of them")
     if out is not None:
         ranks.broadcast(lambda: RunFolder(out).check(resume, overwrite))
-    elif resume:
-        raise InputError("resume needs the folder of the run to go on with; expected --out DIR")
     if resume:
         files, dev, config = _saved_options(RunFolder(out), files, dev, config, options, ranks)
+    elif config.init is not None and (own := [name for name in OF_THE_CHECKPOINT if options.get(name) is not None]):
+        raise InputError(f"{own[0]} is {options[own[0]]}, but with init it is the checkpoint's; leave it out")
     if ranks.size > 1 and config.mlm_weight:
         raise InputError(f"mlm_weight is {config.mlm_weight} with {ranks.size} ranks; expected 0, or a single process")
     device = resolve_device(device_of_place(config.device, ranks.place) if ranks.size > 1 else config.device)
-    dev_pairs = read_sts(dev) if dev else None
+    dev_pairs = read_set(dev, rated=True) if dev else None
     material = ranks.broadcast(lambda: gather(config.positives, files, progress, config.held_out))
-    config = filled(config, material, ranks)
+    given, config = config, filled(config, material, ranks)
     material.require(config)
 
     say(material.origin)
@@ -81,7 +85,7 @@ def train(
     sampler = Sampler(
         rows, material.examples, config.positives, config.batch, config.seed, tokenizer.cls_id, tokenizer.sep_id
     )
-    digest = _digest(material)
+    digest = _digest(material, dev_pairs)
     ranks.require_equal(
         f"{replace(config, threads=None)} {digest} {encoder.fingerprint() if ranks.size > 1 else ''}",
         "the ranks differ in their options, training text or initial model; expected the same files on every machine",
@@ -98,57 +102,55 @@ def train(
     with ExitStack() as stack:
         ranks.broadcast(lambda: stack.enter_context(folder.held()))
         ranks.broadcast(lambda: folder.check(resume, overwrite))  # again: another process may have been faster
+        training = Training(encoder, sampler, config, folder, judge, ranks)
         if resume:
-            saved = read_json(folder.training)
-            if saved["digest"] != digest:
-                raise InputError(f"the training text is not the one that {folder.path} was started with")
-            training = Training(encoder, sampler, config, folder, judge, ranks)
-            training.restore()
-            before = saved["before"]
+            before = _go_on(training, digest)
         else:
-            ranks.broadcast(folder.clear)
-            try:
-                training = Training(encoder, sampler, config, folder, judge, ranks)
-                training.begin()
-                ranks.broadcast(lambda: _describe(folder, encoder, files, dev, config, digest, before, ranks))
-            except BaseException:
-                if ranks.rank == 0:
-                    folder.abandon()
-                raise
+            _begin(training, files, dev, {"given": asdict(given), "digest": digest, "before": before})
         finished = training.done == config.steps or training.run(progress)
         report, best = ranks.broadcast(lambda: _finish(training, test, material, before, finished))
     best = Parameters(encoder.params.shapes, to_device(best, device))
     return RunResult(encoder.with_parameters(best), folder.path, finished, report)
 
 
-def compare(files=(), *, config=None, dev=None, out=None, overwrite=False, progress=None, say=None, **options):
+def compare(
+    files=(), *, config=None, dev=None, out=None, resume=False, overwrite=False, progress=None, say=None, **options
+):
     """Train once for every way of making positives and draw the results side by side.
 
-    Takes the arguments of `train`, without positives and resume. The runs are subfolders of `out`. Returns
-    (list of RunResult, path); stops early, with fewer results, after an interrupted run. On plain sentences, which
-    have no pairs, only dropout and crop run.
+    Takes the arguments of `train`, without positives. The runs are subfolders of `out`. Returns (list of RunResult,
+    path); stops early, with fewer results, after an interrupted run, and goes on from there with resume. On plain
+    sentences, which have no pairs, only dropout and crop run.
     """
     if "positives" in options:
         raise InputError("compare trains every kind of positives; leave out positives")
     base = _combined(config, options)
     if not base.held_out:
         raise InputError("compare measures each kind of positives on held-out pairs, but held_out is 0")
+    if resume and out is None:
+        raise InputError("resume needs the folder of the comparison to go on with; expected --out DIR")
     ranks = current_ranks()
     path = _path(out) or ranks.broadcast(lambda: claim_run("compare"))
+    if resume:
+        files, dev, base = _saved_comparison(path, files, dev, base, options)
     results = []
-    for positives in POSITIVES:
-        try:
-            result = train(
-                files, config=replace(base, positives=positives), dev=dev, out=path / positives,
-                overwrite=overwrite, progress=progress, say=say,
-            )  # fmt: skip
-        except NoPairs as error:
-            if ranks.rank == 0:
-                (say or print)(str(error))
-            continue
-        results.append(result)
-        if not result.finished:
-            break
+    with ExitStack() as stack:
+        if ranks.rank == 0:
+            stack.callback(remove_if_empty, path)  # where nothing could run
+        for positives in POSITIVES:
+            try:
+                result = train(
+                    files, config=replace(base, positives=positives), dev=dev, out=path / positives,
+                    resume=resume and RunFolder(path / positives).training.exists(),
+                    overwrite=overwrite, progress=progress, say=say,
+                )  # fmt: skip
+            except NoPairs as error:
+                if ranks.rank == 0:
+                    (say or print)(str(error))
+                continue
+            results.append(result)
+            if not result.finished:
+                break
     if ranks.rank == 0:
         draw_comparison(path / "compare.png", [r.report for r in results])
     return results, path
@@ -192,7 +194,8 @@ def _paths(given):
 
 def _saved_options(folder, files, dev, config, options, ranks):
     """Files, dev file and config of the run in `folder`. What is given again, in `options` by name or in `config` by
-    a value that is not the default, must be the same; threads are chosen anew for another number of ranks."""
+    a value that is not the default, must be the same; files may have moved, because the digest tells whether they are
+    the same text. Threads are chosen anew for another number of ranks."""
     saved = read_json(folder.training)
     try:
         stored = TrainingConfig(**saved["config"])
@@ -202,26 +205,66 @@ def _saved_options(folder, files, dev, config, options, ranks):
         raise CheckpointError(f"{folder.training} does not describe a run ({error})") from None
     if ranks.size != saved.get("ranks", 1):
         stored = replace(stored, threads=config.threads)
-    default = TrainingConfig()
     for field in fields(TrainingConfig):
         given, kept = getattr(config, field.name), getattr(stored, field.name)
-        if (field.name in options or given != getattr(default, field.name)) and given != kept:
+        if _asked(field, given, options) and given != kept:
             raise InputError(f"{field.name} is {given!r}, but the run in {folder.path} was started with {kept!r}")
-    resolved = [str(Path(f).resolve()) for f in files]
-    if files and resolved != started_on:
-        raise InputError(f"the run in {folder.path} was started on {started_on or 'the docstrings'}, not {resolved}")
-    if dev is not None and str(dev.resolve()) != started_dev:
-        raise InputError(f"dev is {str(dev)!r}, but the run in {folder.path} was started with {started_dev!r}")
-    return _paths(started_on), _path(started_dev), stored
+    if dev is not None and started_dev is None:
+        raise InputError(f"dev is {str(dev)!r}, but the run in {folder.path} was started with None")
+    return files or _paths(started_on), dev or _path(started_dev), stored
 
 
-def _describe(folder, encoder, files, dev, config, digest, before, ranks):
-    """Write what the run is known by; from here on it can be resumed."""
-    encoder.save_description(folder.path)
+def _saved_comparison(path, files, dev, config, options):
+    """Files, dev file and config that the comparison in `path` was started with, read from its first run."""
+    begun = [run for run in (RunFolder(path / positives) for positives in POSITIVES) if run.training.exists()]
+    if not begun:
+        raise InputError(f"{str(path)!r} holds no comparison to resume")
+    saved = read_json(begun[0].training)
+    try:
+        stored = TrainingConfig(**{**saved["given"], "positives": None})
+        started_on, started_dev = saved["files"], saved["dev"]
+    except (KeyError, TypeError) as error:
+        raise CheckpointError(f"{begun[0].training} does not describe a run of a comparison ({error})") from None
+    for field in fields(TrainingConfig):
+        given, kept = getattr(config, field.name), getattr(stored, field.name)
+        if _asked(field, given, options) and given != kept:
+            raise InputError(f"{field.name} is {given!r}, but the comparison in {path} was started with {kept!r}")
+    return files or started_on, dev or started_dev, stored
+
+
+def _asked(field, given, options):
+    """Whether an option was asked for: by name, or with a config by a value that is not the default."""
+    return options.get(field.name) is not None or given != field.default
+
+
+def _begin(training, files, dev, known):
+    """Write the first checkpoint and what the run is known by; only then does it take the place of an earlier run."""
+    folder, ranks = training.folder, training.ranks
+    with ExitStack() as stack:
+        training.folder = ranks.broadcast(lambda: stack.enter_context(folder.begun()))
+        training.begin()
+        ranks.broadcast(lambda: _describe(training, files, dev, known))
+    training.folder = folder
+
+
+def _describe(training, files, dev, known):
+    training.encoder.save_description(training.folder.path)
     description = {"files": [str(file.resolve()) for file in files], "dev": dev and str(dev.resolve())}
-    if ranks.size > 1:
-        description["ranks"] = ranks.size
-    write_json(folder.training, {**description, "config": asdict(config), "digest": digest, "before": before})
+    if training.ranks.size > 1:
+        description["ranks"] = training.ranks.size
+    write_json(training.folder.training, {**description, "config": asdict(training.config), **known})
+
+
+def _go_on(training, digest):
+    """Restore the training from its folder; returns the measures from before the run."""
+    folder = training.folder
+    saved = read_json(folder.training)
+    if saved["digest"] != digest:
+        raise InputError(f"the training text is not the one that {folder.path} was started with, or the dev file")
+    training.restore()
+    if training.ranks.rank == 0:
+        training.encoder.save_description(folder.path)  # a run must not end in a model that cannot be read
+    return saved["before"]
 
 
 def _finish(training, test, material, before, finished):
@@ -246,7 +289,8 @@ def _finish(training, test, material, before, finished):
         "search": search_report(best, test, Judge(material.validation)),
     }
     write_json(folder.result, report)
-    draw_training(folder, config)
+    candidates = config.batch * (material.examples.shape[1] - 1 or 1) + config.queue
+    draw_training(folder, candidates)
     return report, params.flat
 
 
@@ -254,7 +298,10 @@ def _nothing(line):
     """Where nobody listens."""
 
 
-def _digest(material):
+def _digest(material, dev_pairs):
+    """16 hex digits of what a run trains on and is chosen by."""
     digest = hashlib.sha256(json.dumps(material.texts, ensure_ascii=True).encode())
     digest.update(material.examples.tobytes())
+    if dev_pairs:
+        digest.update(json.dumps(dev_pairs, ensure_ascii=True).encode())
     return digest.hexdigest()[:16]

@@ -149,8 +149,9 @@ def contrastive_loss(z, step, objective, ranks=SERIAL, shares=None):
 def add_masked_lm(encoder, step, objective, masks, gradients, generator):
     """Add the gradient of mlm_weight times the MLM loss of the first view to `gradients`; returns the loss, 0-d.
 
-    The hidden text passes through the encoder on its own, under masks of a view of its own. Which tokens are hidden
-    depends on the rows alone, not on how they are packed.
+    The hidden text passes through the encoder once more, as one view more than the step has: with independent masks it
+    has masks of its own, with shared ones those of all views. Which tokens are hidden depends on the rows alone, not on
+    how they are packed.
     """
     rows = step.rows[: len(step.rows) // step.views]
     labels = step.labels[: len(rows)] + (np.uint64(step.views) << np.uint64(VIEW_SHIFT))

@@ -115,13 +115,14 @@ def test_saving_a_model_on_the_device_writes_the_same_file(text, tmp_path, meter
 def test_checkpoints_make_the_round_trip_between_devices(tmp_path, meter):
     params = encoder_on(DEVICE, small_config()).params
     save_parameters(tmp_path / "model", params)
-    save_state(tmp_path / "state", {"parameters": params}, step=3)
+    progress = {"step": 3, "best_step": 0, "best_score": None}
+    save_state(tmp_path / "state", {"parameters": params}, progress)
     for device in ("cpu", DEVICE):
         loaded = load_parameters(tmp_path / "model", params.shapes, device)
         assert isinstance(loaded.flat, DeviceArray) == (device == DEVICE)
         np.testing.assert_array_equal(to_host(loaded.flat), to_host(params.flat))
         empty = loaded.zeros_like()
-        assert load_state(tmp_path / "state", {"parameters": empty}) == 3
+        assert load_state(tmp_path / "state", {"parameters": empty}) == progress
         np.testing.assert_array_equal(to_host(empty.flat), to_host(params.flat))
 
 
