@@ -6,9 +6,10 @@ because the name changes hands in one `os.replace` after the last byte is writte
 
 import errno
 import os
+import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -76,10 +77,33 @@ def new_folder(path: str | os.PathLike) -> Iterator[Path]:
 
 
 @contextmanager
-def told_of(path: Path, temporary: Path) -> Iterator[None]:
-    """Let errors of the body speak of `path` where they speak of the temporary folder that is to become it."""
+def staged(folder: str | os.PathLike, names: Sequence[str]) -> Iterator[Path]:
+    """Give a temporary folder inside `folder`, which is made if need be; on success its files take their places in
+    `folder`, on any failure nothing there has changed.
+
+    names: of all files that belong together, by the last of which the rest are known: it goes first and comes last,
+    and an old one of them that was not made anew goes too. Other files of `folder` stay.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with told_of(folder, Path(tempfile.mkdtemp(prefix=WRITING, dir=folder))) as scratch:
+        try:
+            yield scratch
+            for name in reversed(names):
+                if name == names[-1] or not (scratch / name).exists():
+                    (folder / name).unlink(missing_ok=True)
+            for name in names:
+                if (scratch / name).exists():
+                    os.replace(scratch / name, folder / name)
+        finally:
+            shutil.rmtree(scratch)
+
+
+@contextmanager
+def told_of(path: Path, temporary: Path) -> Iterator[Path]:
+    """Give the temporary folder, and let errors of the body speak of `path` where they speak of it."""
     try:
-        yield
+        yield temporary
     except Exception as error:
         error.args = tuple(
             part.replace(str(temporary), str(path)) if isinstance(part, str) else part for part in error.args

@@ -25,6 +25,7 @@ from .data.records import expanded
 from .data.tokenizer import Tokenizer
 from .encoder import encoder_forward, init_parameters, parameter_shapes
 from .errors import CheckpointError, DeviceError, InputError
+from .files import staged
 from .huggingface import export_folder, find_folder, import_folder, is_foreign
 from .inputs import listed, number_rows, require_count, require_length, unit_rows
 from .layers import POOLINGS, normalize, pool, tanh_head
@@ -32,6 +33,7 @@ from .parallel import Workers, available_cores, split_by_tokens
 from .parameters import Parameters, accumulate
 
 FORMAT = "nano_simcse sentence encoder 1"
+MODEL_FILES = ("tokenizer.json", "vocab.txt", "transform.safetensors", "model.safetensors", "config.json")
 
 
 def embed(params, config, batch, pooling, dropout=None, training=False, grad=None):
@@ -136,10 +138,10 @@ class SentenceEncoder:
 
     def save(self, path):
         """Write config.json, model.safetensors, the tokenizer's files and, where there is a transform,
-        transform.safetensors to the folder `path`."""
-        path = expanded(path)
-        save_parameters(path / "model.safetensors", self.params)
-        self.save_description(path)
+        transform.safetensors to the folder `path`: all of them in the place of a model that lay there, or none."""
+        with staged(expanded(path), MODEL_FILES) as made:
+            save_parameters(made / "model.safetensors", self.params)
+            self.save_description(made)
 
     def save_description(self, path):
         """Everything but the parameters: config.json, the tokenizer's files and the transform."""
@@ -156,8 +158,6 @@ class SentenceEncoder:
             save_transform(path / "transform.safetensors", self.transform)
             description["transform"] = self.transform.kind
         write_json(path / "config.json", description)
-        if self.transform is None:  # of a model that lay there before
-            (path / "transform.safetensors").unlink(missing_ok=True)
 
     def export(self, path):
         """Write a folder that sentence_transformers.SentenceTransformer and transformers.AutoModel load."""

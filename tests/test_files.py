@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nano_simcse.errors import InputError
-from nano_simcse.files import atomic_write, new_folder, require_writable, user_cache_folder
+from nano_simcse.files import atomic_write, new_folder, require_writable, staged, user_cache_folder
 
 
 def test_success_replaces_the_file_and_leaves_nothing_else(tmp_path):
@@ -125,3 +125,42 @@ def test_cache_folder(monkeypatch, platform, variables, expected):
     monkeypatch.setattr(sys, "platform", platform)
     monkeypatch.setattr("os.path.expanduser", lambda path: path.replace("~", "/home/ada"))
     assert user_cache_folder() == Path(expected)
+
+
+@pytest.mark.parametrize("fail_at", ["in the body", "never"])
+def test_staged_files_take_their_places_together_or_not_at_all(tmp_path, fail_at):
+    for name in ("a", "b", "known by", "other"):
+        (tmp_path / name).write_text("old", encoding="utf-8")
+
+    def fill():
+        with staged(tmp_path, ("a", "b", "known by")) as made:
+            (made / "a").write_text("new", encoding="utf-8")
+            (made / "known by").write_text("new", encoding="utf-8")
+            if fail_at == "in the body":
+                raise OSError(28, "No space left on device", str(made / "b"))
+
+    if fail_at == "never":
+        fill()
+    else:
+        with pytest.raises(OSError, match=f"'{tmp_path / 'b'}'"):
+            fill()
+    found = {file.name: file.read_text(encoding="utf-8") for file in tmp_path.iterdir()}
+    kept = {"a": "old", "b": "old", "known by": "old", "other": "old"}
+    assert found == (kept if fail_at != "never" else {"a": "new", "known by": "new", "other": "old"})
+
+
+def test_what_staged_files_are_known_by_is_missing_while_they_change_places(tmp_path, monkeypatch):
+    """A process killed there leaves what nobody takes for whole."""
+    for name in ("a", "known by"):
+        (tmp_path / name).write_text("old", encoding="utf-8")
+    seen, replace = [], os.replace
+
+    def look(source, target):
+        seen.append((Path(target).name, (tmp_path / "known by").exists()))
+        replace(source, target)
+
+    monkeypatch.setattr("nano_simcse.files.os.replace", look)
+    with staged(tmp_path, ("a", "known by")) as made:
+        for name in ("known by", "a"):
+            (made / name).write_text("new", encoding="utf-8")
+    assert seen == [("a", False), ("known by", False)]

@@ -257,3 +257,22 @@ def test_a_vocabulary_cut_short_is_refused(tokenizer, tmp_path):
 def test_no_sentence_is_similar_to_nothing(tokenizer):
     encoder = build(tokenizer)
     assert encoder.similarity(encoder.encode([]), encoder.encode(sentences(2))).shape == (0, 2)
+
+
+def test_a_save_that_fails_leaves_the_model_that_was_there(tokenizer, tmp_path, monkeypatch):
+    first, second = build(tokenizer, seed=0), build(tokenizer, "cls", seed=1)
+    first.save(tmp_path)
+
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("nano_simcse.model.write_json", full)
+    with pytest.raises(OSError, match="No space left"):
+        second.save(tmp_path)
+    assert SentenceEncoder.load(tmp_path).fingerprint() == first.fingerprint()
+    monkeypatch.undo()
+    second.save(tmp_path)
+    assert SentenceEncoder.load(tmp_path).fingerprint() == second.fingerprint()
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        "config.json", "model.safetensors", "tokenizer.json", "vocab.txt"
+    ]  # fmt: skip

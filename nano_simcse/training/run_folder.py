@@ -23,11 +23,10 @@ except ImportError:  # Windows
 
 from ..checkpoint import read_json, write_json
 from ..errors import CheckpointError, InputError
-from ..files import WRITING, atomic_write, told_of
+from ..files import WRITING, atomic_write, staged
 
 RUNS = Path("runs")
 DESCRIPTION = ("config.json", "tokenizer.json", "vocab.txt")
-BEGUN = WRITING + "run"  # where a run waits until it is complete enough to be resumed
 
 
 class RunFolder:
@@ -89,20 +88,12 @@ class RunFolder:
     def begun(self):
         """Give a RunFolder to begin a run in. On success its files take the place of what an earlier run left here; on
         failure they go, and so does this folder where it is empty."""
-        scratch = RunFolder(self.path / BEGUN)
-        shutil.rmtree(scratch.path, ignore_errors=True)  # of a process that was killed
-        scratch.path.mkdir()
+        for left in self.path.glob(f"{WRITING}*"):  # by a process that was killed
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
         try:
-            with told_of(self.path, scratch.path):
-                yield scratch
-            for file in (*reversed(self._files()), *self.path.glob(f"{WRITING}*")):
-                if file != scratch.path:
-                    file.unlink(missing_ok=True)
-            for file in scratch._files():
-                if file.exists():
-                    file.replace(self.path / file.name)
+            with staged(self.path, [file.name for file in self._files()]) as scratch:
+                yield RunFolder(scratch)
         finally:
-            shutil.rmtree(scratch.path)
             remove_if_empty(self.path)
 
     def keep_metrics(self, step):
