@@ -144,7 +144,10 @@ def load_state(path, buffers):
         progress = json.loads(text)
         if isinstance(progress, dict) and set(progress) == set(PROGRESS) and isinstance(progress["step"], int):
             return progress
-    raise CheckpointError(f"{path} does not say after which step it was written; expected the state of a run")
+    raise CheckpointError(
+        f"{path} does not say after which step it was written, and which was the best; expected the state of a run, "
+        "written by this version"
+    )
 
 
 def write_json(path, value):

@@ -17,6 +17,7 @@ from .errors import InputError
 
 APPLICATION = "nano_simcse"
 NO_ROOM = {errno.ENOSPC, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)}  # said of the file being written
+ASIDE = "replaced"  # where, in a temporary folder, old files wait while new ones take their places
 WRITING = ".writing-"  # how the name of a file begins until it is complete
 LONGEST_SUFFIX = 16  # characters: what follows a dot in a long name need not be a suffix
 
@@ -36,7 +37,7 @@ def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
     # The same folder, because a rename is atomic only within one file system.
     try:
-        handle, name = tempfile.mkstemp(prefix=WRITING, suffix=target.suffix[:LONGEST_SUFFIX], dir=target.parent)
+        handle, name = tempfile.mkstemp(prefix=WRITING, suffix=path.suffix[:LONGEST_SUFFIX], dir=target.parent)
     except OSError as error:
         error.filename = str(path)
         raise
@@ -89,14 +90,36 @@ def staged(folder: str | os.PathLike, names: Sequence[str]) -> Iterator[Path]:
     with told_of(folder, Path(tempfile.mkdtemp(prefix=WRITING, dir=folder))) as scratch:
         try:
             yield scratch
-            for name in reversed(names):
-                if name == names[-1] or not (scratch / name).exists():
-                    (folder / name).unlink(missing_ok=True)
-            for name in names:
-                if (scratch / name).exists():
-                    os.replace(scratch / name, folder / name)
+            _exchange(folder, scratch, names)
         finally:
             shutil.rmtree(scratch)
+
+
+def _exchange(folder, scratch, names):
+    """Move the old files of `names` out of `folder` and the new ones in; back again where it cannot be finished."""
+    aside, moved = scratch / ASIDE, []
+    aside.mkdir()
+    moves = [(folder / name, aside / name) for name in reversed(names)]
+    moves += [(scratch / name, folder / name) for name in names]
+    try:
+        for source, target in moves:
+            if source.exists():
+                os.replace(source, target)
+                moved.append((source, target))
+    except BaseException:
+        for source, target in reversed(moved):
+            os.replace(target, source)
+        raise
+
+
+def put_back(folder: Path, names: Sequence[str]) -> None:
+    """Remove what killed processes left of `staged` in `folder`; an exchange that was cut short is undone."""
+    for left in folder.glob(f"{WRITING}*"):
+        if (left / ASIDE).is_dir() and not (folder / names[-1]).exists():
+            for name in names:
+                if (left / ASIDE / name).exists():
+                    os.replace(left / ASIDE / name, folder / name)
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
 @contextmanager

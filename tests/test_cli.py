@@ -72,6 +72,15 @@ def test_encode_writes_what_the_api_returns(trained, tmp_path, capsys):
     assert "9 embeddings of 16 numbers" in capsys.readouterr().out
 
 
+def test_encode_writes_through_a_link_to_a_file_of_another_name(trained, tmp_path):
+    folder, _ = trained
+    text = write_sentences(tmp_path / "t.txt", 9)
+    (tmp_path / "x.npy").symlink_to(tmp_path / "data.bin")
+    assert main(["encode", str(text), "--model", str(folder), "--out", str(tmp_path / "x.npy")]) == 0
+    assert np.load(tmp_path / "data.bin").shape == (9, TINY["width"])
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["data.bin", "t.txt", "x.npy"]
+
+
 def test_encode_reads_standard_input(trained, tmp_path):
     folder, _ = trained
     command = [sys.executable, "-m", "nano_simcse", "encode", "-", "--model", folder, "--out", tmp_path / "x.npy"]

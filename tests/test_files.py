@@ -163,4 +163,12 @@ def test_what_staged_files_are_known_by_is_missing_while_they_change_places(tmp_
     with staged(tmp_path, ("a", "known by")) as made:
         for name in ("known by", "a"):
             (made / name).write_text("new", encoding="utf-8")
-    assert seen == [("a", False), ("known by", False)]
+    assert seen == [("known by", True), ("a", False), ("a", False), ("known by", False)]  # out, then in
+
+
+def test_through_a_link_the_temporary_name_has_the_suffix_that_was_given(tmp_path):
+    (tmp_path / "x.npy").symlink_to(tmp_path / "data.bin")
+    with atomic_write(tmp_path / "x.npy") as temporary:
+        temporary.write_text("whole", encoding="utf-8")
+        assert temporary.suffix == ".npy"
+    assert (tmp_path / "data.bin").read_text(encoding="utf-8") == "whole"

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from subprocess import PIPE
 from types import SimpleNamespace
 
@@ -197,10 +198,12 @@ def test_ctrl_c_during_the_last_evaluation_loses_nothing(text, tmp_path, monkeyp
         consider(training)
 
     monkeypatch.setattr(loop.Training, "consider_best", pressed_meanwhile)
-    assert train(text, out=tmp_path / "run", **TINY).finished
+    with pytest.raises(KeyboardInterrupt):  # so that nothing comes after this run
+        train(text, out=tmp_path / "run", **TINY)
     monkeypatch.undo()
     train(text, out=tmp_path / "whole", **TINY)
     assert contents(tmp_path / "whole") == contents(tmp_path / "run")
+    assert train(out=tmp_path / "run", resume=True).finished
 
 
 def test_a_resumed_run_drops_the_lines_and_the_result_of_what_it_does_again(text, tmp_path, monkeypatch):
@@ -250,6 +253,7 @@ def test_resume_knows_text_by_what_it_says_not_by_where_it_is(text, tmp_path):
     moved = tmp_path / "elsewhere.txt"
     text.rename(moved)
     assert train(moved, out=tmp_path / "run", resume=True, steps=None).finished
+    assert train(out=tmp_path / "run", resume=True).finished  # which knows now where the text is
     rows = dev.read_text(encoding="utf-8").splitlines()
     dev.write_text("\n".join([*rows[:-1], rows[-1][:-1] + "0.5"]) + "\n", encoding="utf-8")
     with pytest.raises(InputError, match="was started with, or the dev file"):
@@ -328,8 +332,9 @@ def test_held_out_sets_the_number_of_pairs_to_measure_with(tmp_path, text):
     assert report["after"] == {} and report["best_step"] == report["steps"] == TINY["steps"]
     with pytest.raises(InputError, match=r"held_out is -1; expected at least 0"):
         train(file, out=tmp_path / "no", held_out=-1, **TINY)
-    with pytest.raises(InputError, match="but held_out is 0"):
-        nano_simcse.compare(file, out=tmp_path / "no", held_out=0, **TINY)
+    for held_out in (0, 1):
+        with pytest.raises(InputError, match=f"but held_out is {held_out}; expected at least 2"):
+            nano_simcse.compare(file, out=tmp_path / "no", held_out=held_out, **TINY)
     assert not (tmp_path / "no").exists()
 
 
@@ -553,6 +558,79 @@ def test_a_stopped_comparison_goes_on_where_it_was(text, tmp_path, monkeypatch):
         nano_simcse.compare(out=tmp_path / "nowhere", resume=True)
 
 
+def test_a_comparison_that_replaces_another_does_not_take_its_runs_over(text, tmp_path, monkeypatch):
+    nano_simcse.compare(text, out=tmp_path / "all", **TINY, temperature=0.3)
+    with monkeypatch.context() as patched:
+        ctrl_c_at(patched, 7)
+        nano_simcse.compare(text, out=tmp_path / "all", overwrite=True, **TINY)
+    results, _ = nano_simcse.compare(out=tmp_path / "all", resume=True)
+    whole, _ = nano_simcse.compare(text, out=tmp_path / "whole", **TINY)
+    assert [contents(r.path) for r in results] == [contents(r.path) for r in whole]
+
+
+def test_a_comparison_on_rated_pairs_leaves_out_the_pairs(tmp_path):
+    said, rated = [], write_rated(tmp_path / "rated.tsv", pairs(120))
+    results, _ = nano_simcse.compare(rated, out=tmp_path / "all", say=said.append, **TINY)
+    assert [r.report["positives"] for r in results] == ["dropout", "crop"]
+    assert any("rated.tsv has scores" in line for line in said)
+
+
+def test_parameters_that_are_not_finite_stop_before_they_are_measured(text, tmp_path, monkeypatch):
+    one_step = loop.Training.one_step
+
+    def poisoned(training, workers):
+        line = one_step(training, workers)
+        if training.done == 5:
+            training.encoder.params.flat[3] = np.inf
+        return line
+
+    monkeypatch.setattr(loop.Training, "one_step", poisoned)
+    with pytest.raises(NonFiniteLoss, match="the parameters are not finite after step 5"):
+        train(text, out=tmp_path / "run", **TINY)
+    assert SentenceEncoder.load(tmp_path / "run").params.flat[3] != np.inf
+
+
+def test_the_folder_of_the_numbered_runs_is_no_run(text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="'runs' is where the numbered runs go"):
+        train(text, out="runs", **TINY)
+
+
+@pytest.mark.parametrize("write", range(6))
+def test_a_run_that_cannot_take_the_place_of_another_leaves_it(text, tmp_path, monkeypatch, write):
+    """The renames fail one after another: what was there is there again."""
+    out = tmp_path / "run"
+    train(text, out=out, **TINY)
+    before = {file.name: file.read_bytes() for file in out.iterdir()}
+    replace, count = os.replace, iter(range(1000))
+
+    def failing(source, target):
+        if (out in (Path(source).parent, Path(target).parent)) and ".writing-" in f"{source}{target}":
+            exchanging = Path(source).parent != Path(target).parent
+            if exchanging and next(count) == 3 * write:
+                raise OSError(5, "Input/output error")
+        replace(source, target)
+
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="Input/output"):
+        patched.setattr("nano_simcse.files.os.replace", failing)
+        train(text, out=out, overwrite=True, **TINY | {"seed": 1})
+    assert {file.name: file.read_bytes() for file in out.iterdir()} == before
+
+
+def test_a_run_is_put_back_that_was_being_replaced_when_its_process_was_killed(text, tmp_path):
+    out = tmp_path / "run"
+    train(text, out=out, **TINY)
+    before = {file.name: file.read_bytes() for file in out.iterdir()}
+    aside = out / ".writing-x" / "replaced"
+    aside.mkdir(parents=True)
+    for name in ("training.json", "model.safetensors", "config.json"):
+        os.replace(out / name, aside / name)
+    (out / "model.safetensors").write_text("of the new run", encoding="utf-8")
+    with pytest.raises(InputError, match="already holds a run"):
+        train(text, out=out, **TINY)
+    assert {file.name: file.read_bytes() for file in out.iterdir()} == before
+
+
 def test_rated_pairs_are_not_all_positives(tmp_path):
     rated = write_rated(tmp_path / "rated.tsv", pairs(120))
     for positives in ("pairs", None):
@@ -568,6 +646,10 @@ def test_the_newest_run_is_the_one_begun_last_whatever_its_name(tmp_path):
         for file in ("model.safetensors", "training.json"):
             (folder / file).write_bytes(b"")
         os.utime(folder / "training.json", ns=(0, 10**9 * (10 - age)))
+    for name in (".writing-run", "mine/.writing-run", "wiki/.writing-x"):  # being written just now
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.safetensors").write_bytes(b"")
+    (tmp_path / "mine" / "result.json").write_text('{"after": {"recall_at_1": null}}', encoding="utf-8")
     for name in ("mine", "002-dropout", "wiki", "001-compare/crop"):
         assert newest_run(tmp_path) == tmp_path / name
         (tmp_path / name / "model.safetensors").unlink()

@@ -31,8 +31,8 @@ def encode(arguments):
         max_length=arguments.max_length,
     )
     try:
-        with atomic_write(out) as temporary:
-            np.save(temporary, x, allow_pickle=False)
+        with atomic_write(out) as temporary, open(temporary, "wb") as whole:
+            np.save(whole, x, allow_pickle=False)  # given a name, it might append .npy to it
     except OSError as error:
         if error.errno is not None:
             raise

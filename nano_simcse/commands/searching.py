@@ -120,8 +120,8 @@ def _cached_embeddings(encoder, texts):
         pass  # not there, or damaged: it is only a cache
     x = encoder.encode(texts)
     try:
-        with atomic_write(file) as temporary:
-            np.save(temporary, x, allow_pickle=False)
+        with atomic_write(file) as temporary, open(temporary, "wb") as whole:
+            np.save(whole, x, allow_pickle=False)  # given a name, it might append .npy to it
     except OSError:
         pass  # a cache that cannot be written costs time, not answers
     return x

@@ -95,6 +95,8 @@ def duplicate_mask(pos_ids, neg_ids=()):
 
 def _kind_of_ids(name, ids):
     """What all of the ids are, "integers" or "strings"; InputError for anything else."""
+    if isinstance(ids, np.ndarray) and ids.dtype.kind in "iuU":
+        return "strings" if ids.dtype.kind == "U" else "integers"
     each = np.asarray(ids, dtype=object).reshape(-1)  # as they were given: NumPy's own choice for [7, "a"] is strings
     for kind, types in (("integers", int | np.integer), ("strings", str)):
         if all(isinstance(one, types) for one in each):

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 import numpy as np
 from tqdm import tqdm
 
-from ..backend import keep_freed_memory, to_host
+from ..backend import array_module, keep_freed_memory, to_host
 from ..checkpoint import load_state, save_parameters, save_state
 from ..errors import InputError, NonFiniteLoss
 from ..geometry import alignment, effective_rank, uniformity
@@ -79,6 +79,8 @@ class Training:
             if self.done == config.steps or not self.judge.chooses:
                 self.consider_best()
             self.save()
+            if self.done == config.steps and self.ranks.agree(interrupted.is_set()):
+                raise KeyboardInterrupt  # too late to stop this run, and in time for what was to come after it
         return self.done == config.steps
 
     def begin(self):
@@ -128,7 +130,10 @@ class Training:
 
     def consider_best(self):
         """Measure the model on what it is chosen by; where it is the best so far, `save` will keep it."""
-        self.ranks.require_equal(self.encoder.params.flat, f"the ranks have different parameters at step {self.done}")
+        flat = self.encoder.params.flat
+        if not array_module(flat).isfinite(flat).all():
+            raise NonFiniteLoss(f"the parameters are not finite after step {self.done}; training stopped")
+        self.ranks.require_equal(flat, f"the ranks have different parameters at step {self.done}")
         if self.ranks.rank:
             self.best_step = self.done
             return

@@ -17,7 +17,7 @@ LEAST_WORDS = 8  # of a sentence that is cut in half to make a held-out pair
 
 
 class NoPairs(InputError):
-    """Pairs were asked of text that has none."""
+    """Pairs were asked of text that has none, or none that are said to belong together."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _from_files(positives, files, most_test, most_validation):
         held, task = [text for pair in (*test, *validation) for text in pair], "the positive of a held-out anchor"
         rated = next((file for file in files if is_rated(file)), None)
         if positives in (None, "pairs") and rated:
-            raise InputError(
+            raise NoPairs(
                 f"{rated} has scores, and as positives all its pairs would count alike, those scored low too; keep the "
                 "pairs that belong together, without the score, or use dropout or crop"
             )

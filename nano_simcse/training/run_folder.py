@@ -12,7 +12,6 @@
 import json
 import os
 import re
-import shutil
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -23,7 +22,7 @@ except ImportError:  # Windows
 
 from ..checkpoint import read_json, write_json
 from ..errors import CheckpointError, InputError
-from ..files import WRITING, atomic_write, staged
+from ..files import WRITING, atomic_write, put_back, staged
 
 RUNS = Path("runs")
 DESCRIPTION = ("config.json", "tokenizer.json", "vocab.txt")
@@ -49,6 +48,8 @@ class RunFolder:
         name, holds_run = repr(str(self.path)), self.training.exists()
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"output folder {name} is a file")
+        if self.path.resolve() == RUNS.resolve():  # its lock is that of the numbering
+            raise InputError(f"output folder {name} is where the numbered runs go; expected a folder of its own")
         if self.path.is_symlink() and not self.path.exists():
             raise InputError(f"output folder {name} is a link to nothing")
         if resume and not holds_run:
@@ -70,6 +71,9 @@ class RunFolder:
         # training.json, by which a run is known, goes last
         return (*results, *(self.path / name for name in DESCRIPTION), self.training)
 
+    def _names(self):
+        return [file.name for file in self._files()]
+
     @contextmanager
     def held(self):
         """Make the folder, if need be, and keep other processes from training in it. Raises InputError where one does.
@@ -82,16 +86,15 @@ class RunFolder:
                 raise InputError(
                     f"another process is training in {str(self.path)!r}; wait for it or give another --out"
                 ) from None
+            put_back(self.path, self._names())
             yield
 
     @contextmanager
     def begun(self):
         """Give a RunFolder to begin a run in. On success its files take the place of what an earlier run left here; on
         failure they go, and so does this folder where it is empty."""
-        for left in self.path.glob(f"{WRITING}*"):  # by a process that was killed
-            shutil.rmtree(left) if left.is_dir() else left.unlink()
         try:
-            with staged(self.path, [file.name for file in self._files()]) as scratch:
+            with staged(self.path, self._names()) as scratch:
                 yield RunFolder(scratch)
         finally:
             remove_if_empty(self.path)
@@ -172,18 +175,9 @@ def _highest(runs):
     return max((int(m.group(1)) for p in runs.glob("*") if (m := re.match(r"(\d{3,})-", p.name))), default=0)
 
 
-def _recall(path):
-    """recall@1 that a run ended with; -1 where it does not say."""
-    try:
-        return json.loads((path / "result.json").read_text(encoding="utf-8"))["after"]["recall_at_1"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return -1.0
-
-
 def newest_run(runs=RUNS):
     """The run in `runs` that was begun last and holds a model. Raises InputError where there is none."""
-    found = [[p for p in (path, *sorted(path.glob("*/"))) if (p / "model.safetensors").exists()]
-             for path in sorted(runs.glob("*/"))]  # fmt: skip
+    found = [[run for run in (path, *_folders(path)) if _begun(run)] for path in _folders(runs)]
     found = [models for models in found if models]
     if not found:
         raise InputError(f"there is no run in ./{runs}; train one first (nano-simcse train) or give --model DIR")
@@ -191,7 +185,28 @@ def newest_run(runs=RUNS):
     return max(newest, key=_recall)  # of runs that were compared, the one that finds most
 
 
+def _folders(path):
+    """The folders in a folder, but for those that are being written; none where it cannot be read."""
+    try:
+        return sorted(p for p in path.iterdir() if p.is_dir() and not p.name.startswith(WRITING))
+    except OSError:
+        return []
+
+
 def _begun(path):
-    """When a run was begun, in ns, and its name for those of one moment."""
-    known = path / "training.json"
-    return (known if known.exists() else path / "model.safetensors").stat().st_mtime_ns, path.name
+    """When the run in a folder was begun, in ns, and its name for runs of one moment; None where it holds no model."""
+    try:
+        begun = (path / "model.safetensors").stat().st_mtime_ns
+        with suppress(FileNotFoundError):
+            begun = (path / "training.json").stat().st_mtime_ns
+    except OSError:
+        return None
+    return begun, path.name
+
+
+def _recall(path):
+    """recall@1 that a run ended with; -1 where it does not say."""
+    try:
+        return float(json.loads((path / "result.json").read_text(encoding="utf-8"))["after"]["recall_at_1"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return -1.0

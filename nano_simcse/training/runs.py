@@ -104,7 +104,7 @@ def train(
         ranks.broadcast(lambda: folder.check(resume, overwrite))  # again: another process may have been faster
         training = Training(encoder, sampler, config, folder, judge, ranks)
         if resume:
-            before = _go_on(training, digest)
+            before = _go_on(training, files, dev, digest)
         else:
             _begin(training, files, dev, {"given": asdict(given), "digest": digest, "before": before})
         finished = training.done == config.steps or training.run(progress)
@@ -125,8 +125,11 @@ def compare(
     if "positives" in options:
         raise InputError("compare trains every kind of positives; leave out positives")
     base = _combined(config, options)
-    if not base.held_out:
-        raise InputError("compare measures each kind of positives on held-out pairs, but held_out is 0")
+    if base.held_out < 2:  # of one, none is left to report on
+        raise InputError(
+            f"compare measures each kind of positives on held-out pairs, but held_out is {base.held_out}; expected at "
+            "least 2"
+        )
     if resume and out is None:
         raise InputError("resume needs the folder of the comparison to go on with; expected --out DIR")
     ranks = current_ranks()
@@ -141,8 +144,8 @@ def compare(
             try:
                 result = train(
                     files, config=replace(base, positives=positives), dev=dev, out=path / positives,
-                    resume=resume and RunFolder(path / positives).training.exists(),
-                    overwrite=overwrite, progress=progress, say=say,
+                    resume=(goes_on := resume and _is_part_of(base, path / positives)),
+                    overwrite=overwrite or (resume and not goes_on), progress=progress, say=say,
                 )  # fmt: skip
             except NoPairs as error:
                 if ranks.rank == 0:
@@ -232,6 +235,12 @@ def _saved_comparison(path, files, dev, config, options):
     return files or started_on, dev or started_dev, stored
 
 
+def _is_part_of(base, path):
+    """Whether `path` holds a run of the comparison with these options, and not one of an earlier comparison."""
+    run = RunFolder(path)
+    return run.training.exists() and {**read_json(run.training)["given"], "positives": None} == asdict(base)
+
+
 def _asked(field, given, options):
     """Whether an option was asked for: by name, or with a config by a value that is not the default."""
     return options.get(field.name) is not None or given != field.default
@@ -249,13 +258,13 @@ def _begin(training, files, dev, known):
 
 def _describe(training, files, dev, known):
     training.encoder.save_description(training.folder.path)
-    description = {"files": [str(file.resolve()) for file in files], "dev": dev and str(dev.resolve())}
+    description = _paths_of(files, dev)
     if training.ranks.size > 1:
         description["ranks"] = training.ranks.size
     write_json(training.folder.training, {**description, "config": asdict(training.config), **known})
 
 
-def _go_on(training, digest):
+def _go_on(training, files, dev, digest):
     """Restore the training from its folder; returns the measures from before the run."""
     folder = training.folder
     saved = read_json(folder.training)
@@ -264,7 +273,12 @@ def _go_on(training, digest):
     training.restore()
     if training.ranks.rank == 0:
         training.encoder.save_description(folder.path)  # a run must not end in a model that cannot be read
+        write_json(folder.training, {**saved, **_paths_of(files, dev)})  # they may have moved
     return saved["before"]
+
+
+def _paths_of(files, dev):
+    return {"files": [str(file.resolve()) for file in files], "dev": dev and str(dev.resolve())}
 
 
 def _finish(training, test, material, before, finished):
