@@ -21,43 +21,20 @@ from nano_simcse.training import loop
 PATH = Path(__file__).parent / "reference" / "pretrained_trajectory.json"
 
 
-@pytest.fixture(scope="module")
-def frozen():
-    return json.loads(PATH.read_text(encoding="utf-8"))
-
-
-@pytest.fixture(scope="module")
-def run():
-    """(logged lines, encoder after the last step, parameters before the first, sampler)."""
+def test_the_training_loop_follows_torch(monkeypatch):
+    frozen = json.loads(PATH.read_text(encoding="utf-8"))
     encoder, sampler = starting_point(checkpoint())
+    assert [row.tolist() for row in sampler.rows] == frozen["rows"]
     start = encoder.params.astype(np.float64)
     training = loop.Training(encoder, sampler, CONFIG, SimpleNamespace(path="nowhere", log=lambda line: None), None)
-    with pytest.MonkeyPatch.context() as patched, Workers(CONFIG.threads) as workers:
-        patched.setattr(loop, "LOG_EVERY", 1)
+    monkeypatch.setattr(loop, "LOG_EVERY", 1)
+    with Workers(CONFIG.threads) as workers:
         lines = [training.one_step(workers) for _ in range(CONFIG.steps)]
-    return lines, encoder, start, sampler
 
-
-def test_the_token_rows_are_those_that_torch_was_given(run, frozen):
-    assert [row.tolist() for row in run[3].rows] == frozen["rows"]
-
-
-@pytest.mark.parametrize(
-    ("key", "name", "tolerance"), [("losses", "loss", 1e-5), ("norms", "gradient_norm", 1e-5), ("rates", "lr", 1e-11)]
-)
-def test_every_step_has_the_loss_the_norm_and_the_rate_that_torch_had(run, frozen, key, name, tolerance):
-    np.testing.assert_allclose([line[name] for line in run[0]], frozen[key], rtol=tolerance)
-
-
-def test_the_parameters_have_moved_as_far_as_torchs(run, frozen):
-    _, encoder, start, _ = run
-    moved = {name: np.linalg.norm(encoder.params[name] - start[name]) for name in frozen["moved"]}
+    for key, name, tolerance in (("losses", "loss", 1e-5), ("norms", "gradient_norm", 1e-5), ("rates", "lr", 1e-11)):
+        np.testing.assert_allclose([line[name] for line in lines], frozen[key], rtol=tolerance, err_msg=name)
     for name, length in frozen["moved"].items():
-        assert moved[name] == pytest.approx(length, rel=1e-3), name
-
-
-def test_the_embeddings_after_the_last_step_are_torchs(run, frozen):
-    _, encoder, _, sampler = run
+        assert np.linalg.norm(encoder.params[name] - start[name]) == pytest.approx(length, rel=1e-3), name
     batch = pack(sampler.rows[:PROBED])
     hidden, _ = encoder_forward(encoder.params, encoder.config, batch, grad=False)
     first = hidden[-1][batch.first][:, : len(frozen["embeddings"][0])]
