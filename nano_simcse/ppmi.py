@@ -18,9 +18,9 @@ Sources: Levy and Goldberg, NIPS 2014; Levy, Goldberg and Dagan, TACL 3 (2015), 
 from itertools import pairwise
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
+from .parallel import Workers
 from .progress import hidden
 from .word2vec import noise_probabilities, window_pairs
 
@@ -79,7 +79,7 @@ def ppmi_vectors(association, width, progress=None):
     if not len(words):
         return words, np.zeros((0, 0))
     rows = association[words][:, np.unique(association.indices)]
-    with threadpool_limits(1, "blas"):  # the same bits whatever number of threads BLAS would take
+    with Workers(1):  # BLAS in one thread: the same bits whatever number of threads BLAS would take
         if min(rows.shape) <= max(DENSE, 2 * width):
             left, values, _ = np.linalg.svd(rows.toarray(), full_matrices=False)
         else:
