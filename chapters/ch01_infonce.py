@@ -288,7 +288,9 @@ for tau, by_hand in ((1.0, loss_tau1), (0.05, loss_tau005)):
 without = np.log(np.exp(z[1:] - z[1]).sum()) + z[1] - z[0]
 check(without, "-3.599088534", "row 1 without its positive below the line, tau = 0.05")
 check_true(loss_tau005 > 0 > without, "with it the loss stays above 0")
-check(np.log(2) - 2 / 0.05, "-39.306853", "N = 3, tau = 0.05: its least value without")
+least = np.log(np.exp([-1 / 0.05, -1 / 0.05]).sum()) - 1 / 0.05
+check(least, "-39.306853", "N = 3, tau = 0.05: its least value without")
+check_close(least, np.log(3 - 1) - 2 / 0.05, 1e-12, "N = 3, tau = 0.05: and ln(N - 1) - 2 / tau")
 # Row i asks which key belongs to query i, column i which query belongs to key i. SimCSE trains on rows only.
 keys3 = np.concatenate([s, np.sqrt(1 - (s**2).sum(axis=0, keepdims=True))]).T  # column j of s, filled up to length 1
 queries3 = np.eye(3, 4)
