@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 from ..lazy import lazy_names
 
 if TYPE_CHECKING:
+    from .comparison import compare
     from .config import TrainingConfig
-    from .runs import RunResult, compare, train
+    from .runs import RunResult, train
 
 __all__ = ["RunResult", "TrainingConfig", "compare", "train"]
 
 __getattr__ = lazy_names(
-    __name__, {"TrainingConfig": ".config", **dict.fromkeys(("RunResult", "compare", "train"), ".runs")}
+    __name__, {"TrainingConfig": ".config", "RunResult": ".runs", "compare": ".comparison", "train": ".runs"}
 )

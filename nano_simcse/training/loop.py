@@ -132,7 +132,10 @@ class Training:
         """Measure the model on what it is chosen by; where it is the best so far, `save` will keep it."""
         flat = self.encoder.params.flat
         if not array_module(flat).isfinite(flat).all():
-            raise NonFiniteLoss(f"the parameters are not finite after step {self.done}; training stopped")
+            raise NonFiniteLoss(
+                f"the parameters are not finite after step {self.done}; training stopped, and the last good checkpoint "
+                f"is in {self.folder.path}"
+            )
         self.ranks.require_equal(flat, f"the ranks have different parameters at step {self.done}")
         if self.ranks.rank:
             self.best_step = self.done

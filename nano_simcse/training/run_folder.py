@@ -3,7 +3,7 @@
     config.json tokenizer.json vocab.txt    the model's description
     model.safetensors                       the best checkpoint (the last, where nothing was there to choose by)
     last.safetensors                        parameters, moments and step of the last checkpoint, to resume from
-    training.json                           options, files and digest of the training text
+    training.json                           options, files and digest of the training text; by it a run is known
     metrics.jsonl                           one line per logged step, no times: two equal runs write equal bytes
     progress.json                           seconds so far, best step and score
     result.json  training.png               what came out
@@ -25,7 +25,10 @@ from ..errors import CheckpointError, InputError
 from ..files import WRITING, atomic_write, put_back, staged
 
 RUNS = Path("runs")
-DESCRIPTION = ("config.json", "tokenizer.json", "vocab.txt")
+NAMES = (
+    "last.safetensors", "model.safetensors", "metrics.jsonl", "progress.json", "result.json", "training.png",
+    "config.json", "tokenizer.json", "vocab.txt", "training.json",
+)  # fmt: skip
 
 
 class RunFolder:
@@ -64,15 +67,7 @@ class RunFolder:
 
     def _ours(self, file):
         """Whether a file is of a run, or of one that was killed before it had written all it is known by."""
-        return file in self._files() or file.name.startswith(WRITING)
-
-    def _files(self):
-        results = (self.last, self.best, self.metrics, self.progress, self.result, self.picture)
-        # training.json, by which a run is known, goes last
-        return (*results, *(self.path / name for name in DESCRIPTION), self.training)
-
-    def _names(self):
-        return [file.name for file in self._files()]
+        return file.name in NAMES or file.name.startswith(WRITING)
 
     @contextmanager
     def held(self):
@@ -86,7 +81,7 @@ class RunFolder:
                 raise InputError(
                     f"another process is training in {str(self.path)!r}; wait for it or give another --out"
                 ) from None
-            put_back(self.path, self._names())
+            put_back(self.path, NAMES)
             yield
 
     @contextmanager
@@ -94,7 +89,7 @@ class RunFolder:
         """Give a RunFolder to begin a run in. On success its files take the place of what an earlier run left here; on
         failure they go, and so does this folder where it is empty."""
         try:
-            with staged(self.path, self._names()) as scratch:
+            with staged(self.path, NAMES) as scratch:
                 yield RunFolder(scratch)
         finally:
             remove_if_empty(self.path)

@@ -12,13 +12,13 @@ from ..errors import CheckpointError, InputError
 from ..parameters import Parameters
 from ..protocol import read_set
 from ..ranks import SERIAL, current_ranks
-from .config import POSITIVES, TrainingConfig, check_names
+from .config import TrainingConfig, check_names
 from .initial import OF_THE_CHECKPOINT, initial_encoder
 from .loop import Training
-from .material import NoPairs, gather
-from .pictures import draw_comparison, draw_training
+from .material import gather
+from .pictures import draw_training
 from .report import Judge, search_report
-from .run_folder import RunFolder, claim_run, remove_if_empty
+from .run_folder import RunFolder, claim_run
 from .samplers import Sampler
 
 # What each way of making positives needs: chosen on the validation pairs of the default corpus.
@@ -56,8 +56,8 @@ def train(
     0 writes and speaks for; all get its result.
     """
     ranks = current_ranks()
-    files, dev, out = _paths(files), _path(dev), _path(out)
-    config = _combined(config, options)
+    files, dev, out = _paths(files), path_of(dev), path_of(out)
+    config = combined(config, options)
     if say is None or ranks.rank:
         say = _nothing
     if resume and out is None:
@@ -113,52 +113,6 @@ def train(
     return RunResult(encoder.with_parameters(best), folder.path, finished, report)
 
 
-def compare(
-    files=(), *, config=None, dev=None, out=None, resume=False, overwrite=False, progress=None, say=None, **options
-):
-    """Train once for every way of making positives and draw the results side by side.
-
-    Takes the arguments of `train`, without positives. The runs are subfolders of `out`. Returns (list of RunResult,
-    path); stops early, with fewer results, after an interrupted run, and goes on from there with resume. On plain
-    sentences, which have no pairs, only dropout and crop run.
-    """
-    if "positives" in options:
-        raise InputError("compare trains every kind of positives; leave out positives")
-    base = _combined(config, options)
-    if base.held_out < 2:  # of one, none is left to report on
-        raise InputError(
-            f"compare measures each kind of positives on held-out pairs, but held_out is {base.held_out}; expected at "
-            "least 2"
-        )
-    if resume and out is None:
-        raise InputError("resume needs the folder of the comparison to go on with; expected --out DIR")
-    ranks = current_ranks()
-    path = _path(out) or ranks.broadcast(lambda: claim_run("compare"))
-    if resume:
-        files, dev, base = _saved_comparison(path, files, dev, base, options)
-    results = []
-    with ExitStack() as stack:
-        if ranks.rank == 0:
-            stack.callback(remove_if_empty, path)  # where nothing could run
-        for positives in POSITIVES:
-            try:
-                result = train(
-                    files, config=replace(base, positives=positives), dev=dev, out=path / positives,
-                    resume=(goes_on := resume and _is_part_of(base, path / positives)),
-                    overwrite=overwrite or (resume and not goes_on), progress=progress, say=say,
-                )  # fmt: skip
-            except NoPairs as error:
-                if ranks.rank == 0:
-                    (say or print)(str(error))
-                continue
-            results.append(result)
-            if not result.finished:
-                break
-    if ranks.rank == 0:
-        draw_comparison(path / "compare.png", [r.report for r in results])
-    return results, path
-
-
 def filled(config, material, ranks=SERIAL):
     """The config with every None replaced: positives as resolved, and what the positives imply."""
     start = FINE_TUNING if config.init else FROM_SCRATCH
@@ -171,7 +125,7 @@ def filled(config, material, ranks=SERIAL):
     return replace(config, **chosen)
 
 
-def _combined(config, options):
+def combined(config, options):
     """The TrainingConfig of `config` with `options` instead of its own values."""
     if config is not None and not isinstance(config, TrainingConfig):
         raise InputError(f"config is a {type(config).__name__}; expected a TrainingConfig, or options by name")
@@ -179,7 +133,7 @@ def _combined(config, options):
     return replace(config or TrainingConfig(), **options)
 
 
-def _path(given):
+def path_of(given):
     """A path the user gave, with ~ for the home folder; None stays None."""
     if given is not None and not isinstance(given, str | Path):
         raise InputError(f"{given!r} is a {type(given).__name__}; expected the path of a file or folder")
@@ -188,17 +142,17 @@ def _path(given):
 
 def _paths(given):
     if given is None or isinstance(given, str | Path):
-        return [] if given is None else [_path(given)]
+        return [] if given is None else [path_of(given)]
     try:
-        return [_path(file) for file in given]
+        return [path_of(file) for file in given]
     except TypeError:
         raise InputError(f"files is {given!r}; expected the paths of text files") from None
 
 
 def _saved_options(folder, files, dev, config, options, ranks):
-    """Files, dev file and config of the run in `folder`. What is given again, in `options` by name or in `config` by
-    a value that is not the default, must be the same; files may have moved, because the digest tells whether they are
-    the same text. Threads are chosen anew for another number of ranks."""
+    """Files, dev file and config of the run in `folder`. What is given again must be the same (`require_same`); files
+    may have moved, because the digest tells whether they are the same text. Threads are chosen anew for another number
+    of ranks."""
     saved = read_json(folder.training)
     try:
         stored = TrainingConfig(**saved["config"])
@@ -208,42 +162,19 @@ def _saved_options(folder, files, dev, config, options, ranks):
         raise CheckpointError(f"{folder.training} does not describe a run ({error})") from None
     if ranks.size != saved.get("ranks", 1):
         stored = replace(stored, threads=config.threads)
-    for field in fields(TrainingConfig):
-        given, kept = getattr(config, field.name), getattr(stored, field.name)
-        if _asked(field, given, options) and given != kept:
-            raise InputError(f"{field.name} is {given!r}, but the run in {folder.path} was started with {kept!r}")
+    require_same(config, stored, options, f"the run in {folder.path}")
     if dev is not None and started_dev is None:
         raise InputError(f"dev is {str(dev)!r}, but the run in {folder.path} was started with None")
-    return files or _paths(started_on), dev or _path(started_dev), stored
+    return files or _paths(started_on), dev or path_of(started_dev), stored
 
 
-def _saved_comparison(path, files, dev, config, options):
-    """Files, dev file and config that the comparison in `path` was started with, read from its first run."""
-    begun = [run for run in (RunFolder(path / positives) for positives in POSITIVES) if run.training.exists()]
-    if not begun:
-        raise InputError(f"{str(path)!r} holds no comparison to resume")
-    saved = read_json(begun[0].training)
-    try:
-        stored = TrainingConfig(**{**saved["given"], "positives": None})
-        started_on, started_dev = saved["files"], saved["dev"]
-    except (KeyError, TypeError) as error:
-        raise CheckpointError(f"{begun[0].training} does not describe a run of a comparison ({error})") from None
+def require_same(config, stored, options, started):
+    """Raise InputError where an option that was asked for, in `options` by name or in `config` by a value that is not
+    the default, is not the one that `started`, in words, was started with."""
     for field in fields(TrainingConfig):
         given, kept = getattr(config, field.name), getattr(stored, field.name)
-        if _asked(field, given, options) and given != kept:
-            raise InputError(f"{field.name} is {given!r}, but the comparison in {path} was started with {kept!r}")
-    return files or started_on, dev or started_dev, stored
-
-
-def _is_part_of(base, path):
-    """Whether `path` holds a run of the comparison with these options, and not one of an earlier comparison."""
-    run = RunFolder(path)
-    return run.training.exists() and {**read_json(run.training)["given"], "positives": None} == asdict(base)
-
-
-def _asked(field, given, options):
-    """Whether an option was asked for: by name, or with a config by a value that is not the default."""
-    return options.get(field.name) is not None or given != field.default
+        if (options.get(field.name) is not None or given != field.default) and given != kept:
+            raise InputError(f"{field.name} is {given!r}, but {started} was started with {kept!r}")
 
 
 def _begin(training, files, dev, known):
