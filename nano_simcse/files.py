@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import numpy as np
+
 from .errors import InputError
 
 APPLICATION = "nano_simcse"
@@ -54,6 +56,12 @@ def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
         if isinstance(error, OSError) and _is_about(error, name):
             error.filename, error.filename2 = str(path), None
         raise
+
+
+def save_array(path: str | os.PathLike, x: np.ndarray) -> None:
+    """Write a NumPy array to `path`, whole or not at all."""
+    with atomic_write(path) as temporary, open(temporary, "wb") as file:
+        np.save(file, x, allow_pickle=False)  # given a name, it might append .npy to it
 
 
 @contextmanager

@@ -4,11 +4,9 @@ import os
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
-
 from ..data.labelled import read_labelled
 from ..errors import InputError
-from ..files import atomic_write, require_writable
+from ..files import require_writable, save_array
 from ..probes import check_labels
 from ..probes import probe as run_probe
 from ..protocol import evaluate_sets, read_set, read_suite
@@ -31,8 +29,7 @@ def encode(arguments):
         max_length=arguments.max_length,
     )
     try:
-        with atomic_write(out) as temporary, open(temporary, "wb") as whole:
-            np.save(whole, x, allow_pickle=False)  # given a name, it might append .npy to it
+        save_array(out, x)
     except OSError as error:
         if error.errno is not None:
             raise

@@ -11,7 +11,7 @@ from ..checkpoint import read_json
 from ..data.docstrings import load_corpus
 from ..data.records import read_lines
 from ..errors import InputError
-from ..files import atomic_write, user_cache_folder
+from ..files import save_array, user_cache_folder
 from ..retrieval import EQUAL_WEIGHT, DenseIndex, LexicalIndex, fuse, lexical_words, standardise, top_k
 from ..training.run_folder import newest_run
 from .common import json_line, load_model, note
@@ -120,8 +120,7 @@ def _cached_embeddings(encoder, texts):
         pass  # not there, or damaged: it is only a cache
     x = encoder.encode(texts)
     try:
-        with atomic_write(file) as temporary, open(temporary, "wb") as whole:
-            np.save(whole, x, allow_pickle=False)  # given a name, it might append .npy to it
+        save_array(file, x)
     except OSError:
         pass  # a cache that cannot be written costs time, not answers
     return x
